@@ -16,11 +16,12 @@ constexpr unsigned row_words = stage_words + 4;
 // With g = lane / 4 and t = lane % 4, a lane has these words of the 16 x 8: a[0] at (g, t), a[1] at (g + 8,
 // t), a[2] at (g, t + 4) and a[3] at (g + 8, t + 4). Of the 8 columns of 8 words it has b[0] at (g, t) and
 // b[1] at (g, t + 4). Of the sums it has (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1).
-// Architectures before sm_80 have no such instruction for bfloat16 and TF32, and multiply as in `matmul.cuh`.
-#ifndef __CUDA_ARCH__
-// Does the same on the host, which has no such instructions, through shared memory.
+// Architectures before sm_80 have no such instruction for bfloat16 and TF32, and those before sm_75 none for half: they
+// multiply as in `matmul.cuh`.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 750
+// Does the same without such instructions, through shared memory: on the host, and for int8 before sm_75.
 template <class T>
-__device__ void multiply_on_host(typename T::Sum (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+__device__ void multiply_by_words(typename T::Sum (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   __shared__ unsigned words_of_warps[8][6][32];
   const unsigned lane = threadIdx.x % 32;
   unsigned(*const words)[32] = words_of_warps[threadIdx.x / 32];
@@ -69,7 +70,7 @@ struct TensorHalf : TensorPairs<Half> {
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[2]), "r"(a[3]), "r"(b1));
 #else
-    multiply_on_host<TensorHalf>(c, a, b0, b1);
+    multiply_by_words<TensorHalf>(c, a, b0, b1);
 #endif
   }
 };
@@ -82,7 +83,7 @@ struct TensorBfloat16 : TensorPairs<Bfloat16> {
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-    multiply_on_host<TensorBfloat16>(c, a, b0, b1);
+    multiply_by_words<TensorBfloat16>(c, a, b0, b1);
 #endif
   }
 };
@@ -104,7 +105,7 @@ struct Tf32 {
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-    multiply_on_host<Tf32>(c, a, b0, b1);
+    multiply_by_words<Tf32>(c, a, b0, b1);
 #endif
   }
 };
@@ -124,14 +125,14 @@ struct Int8 {
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#elif defined(__CUDA_ARCH__)
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
 #pragma unroll
     for (unsigned i = 0; i < 4; ++i)
       asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
                    : "+r"(c[i % 2 * 2]), "+r"(c[i % 2 * 2 + 1])
                    : "r"(a[i]), "r"(i < 2 ? b0 : b1));
 #else
-    multiply_on_host<Int8>(c, a, b0, b1);
+    multiply_by_words<Int8>(c, a, b0, b1);
 #endif
   }
 };
@@ -147,7 +148,7 @@ struct TensorTiles {
 template <unsigned pitch>
 __device__ void load_pieces(unsigned (&to)[4], const unsigned (*rows)[pitch], unsigned word = 0) {
   const unsigned lane = threadIdx.x % 32;
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
   // Each lane gives the address of one row of four words.
   const unsigned from = unsigned(__cvta_generic_to_shared(&rows[lane % 16][word + lane / 16 * 4]));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 
 #include "support/catch.hpp"
 #include "support/skip.hpp"
@@ -48,12 +49,13 @@ std::vector<CudaFile> cuda_files() {
   return files;
 }
 
-Result<Compiled> compiled(const CudaFile& file, const std::string& entry, const std::string& target) {
+Result<Compiled> compiled(const CudaFile& file, const std::string& entry, const std::string& target,
+                          const std::string& nvrtc = {}) {
   auto source = CudaCpp::from_file(file.path);
   if (!source) return source.error();
   source->entry = entry;
   source->include_directories.push_back(WYE_SOURCE_FOLDER "/shaders/include");
-  return compile(*source, {.name = entry, .target = target});
+  return compile(*source, {.name = entry, .target = target, .nvrtc = nvrtc});
 }
 
 /// Returns whether the kernels' sources and a compiler are present: the program may run on another machine than it was built on.
@@ -67,42 +69,75 @@ bool can_compile() {
   return tried.has_value();
 }
 
+std::size_t number_at(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  REQUIRE(at + size <= bytes.size());
+  std::memcpy(&value, bytes.data() + at, size);
+  return static_cast<std::size_t>(value);
+}
+
 /// The resources of each thread of a function in a cubin.
 struct Needs {
   unsigned registers = 0;
   unsigned stack = 0;  ///< bytes of local memory for spilled registers
 };
 
+/// Calls `visit` with the name and the bytes of each section of an ELF file.
+template <class Visit>
+void for_sections(const std::vector<std::byte>& file, Visit visit) {
+  const auto number = [&](std::size_t at, std::size_t size) { return number_at(file, at, size); };
+  const std::size_t sections = number(40, 8), entry = number(58, 2), count = number(60, 2);
+  const std::size_t names = number(sections + number(62, 2) * entry + 24, 8);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t section = sections + i * entry, from = number(section + 24, 8),
+                      size = number(section + 32, 8);
+    if (number(section + 4, 4) == 8 || size == 0) continue;  // it has no bytes in the file
+    REQUIRE(from + size <= file.size());
+    visit(std::string_view(reinterpret_cast<const char*>(file.data()) + names + number(section, 4)),
+          std::span(file).subspan(from, size));
+  }
+}
+
 /// Reads the attributes of all functions, in the section ".nv.info": the registers (0x2f), the frame (0x11) and the least
 /// stack (0x12) of each. The most of each, as a file has one kernel, or a few.
 Needs needs_of(const std::vector<std::byte>& file) {
-  const auto number = [&](std::size_t at, std::size_t size) {
-    std::uint64_t value = 0;
-    REQUIRE(at + size <= file.size());
-    std::memcpy(&value, file.data() + at, size);
-    return static_cast<std::size_t>(value);
-  };
-  const std::size_t sections = number(40, 8), entry = number(58, 2), count = number(60, 2);
-  const std::size_t names = number(sections + number(62, 2) * entry + 24, 8);
   Needs needs;
   bool said = false;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t section = sections + i * entry;
-    const char* const name = reinterpret_cast<const char*>(file.data()) + names + number(section, 4);
-    if (std::string_view(name) != ".nv.info") continue;
-    const std::size_t end = number(section + 24, 8) + number(section + 32, 8);
-    for (std::size_t at = number(section + 24, 8); at < end;) {
-      const std::size_t format = number(at, 1), attribute = number(at + 1, 1), size = number(at + 2, 2);
+  for_sections(file, [&](std::string_view name, std::span<const std::byte> bytes) {
+    if (name != ".nv.info") return;
+    for (std::size_t at = 0; at < bytes.size();) {
+      const std::size_t format = number_at(bytes, at, 1), attribute = number_at(bytes, at + 1, 1),
+                        size = number_at(bytes, at + 2, 2);
       at += 4;
       if (format != 4) continue;  // its value is the size
-      const auto value = size == 8 ? static_cast<unsigned>(number(at + 4, 4)) : 0u;
+      const auto value = size == 8 ? static_cast<unsigned>(number_at(bytes, at + 4, 4)) : 0u;
       if (attribute == 0x2f) needs.registers = std::max(needs.registers, value), said = true;
       if (attribute == 0x11 || attribute == 0x12) needs.stack = std::max(needs.stack, value);
       at += size;
     }
-  }
+  });
   REQUIRE(said);
   return needs;
+}
+
+/// Counts the instructions of tensor cores in a cubin for sm_75 to sm_120: those of 16 bytes whose lowest 12 bits are HMMA
+/// (0x23c) or IMMA (0x237).
+std::size_t tensor_instructions(const std::vector<std::byte>& file) {
+  std::size_t count = 0;
+  for_sections(file, [&](std::string_view name, std::span<const std::byte> bytes) {
+    if (!name.starts_with(".text.")) return;
+    for (std::size_t at = 0; at + 16 <= bytes.size(); at += 16) {
+      const std::size_t operation = number_at(bytes, at, 2) & 0xfff;
+      count += operation == 0x23c || operation == 0x237;
+    }
+  });
+  return count;
+}
+
+std::size_t occurrences(std::string_view text, std::string_view of) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(of, at)) != text.npos; at += of.size()) ++count;
+  return count;
 }
 
 std::string layout(const Compiled& kernel) {
@@ -206,10 +241,7 @@ TEST_CASE("without usable tensor cores, fused multiply-adds compute the product"
     REQUIRE(text->ptx);
     CHECK(text->ptx->text.find("mma.") == std::string::npos);
     // Of the inner loops, unrolled: fewer, and it is not these that multiply.
-    std::size_t fused = 0;
-    for (std::size_t at = 0; (at = text->ptx->text.find("fma.rn.f32", at)) != std::string::npos; ++at)
-      ++fused;
-    CHECK(fused >= 64);
+    CHECK(occurrences(text->ptx->text, "fma.rn.f32") >= 64);
   }
 }
 
@@ -259,7 +291,9 @@ TEST_CASE("kernels are shipped as PTX that drivers for CUDA 12.2 take, with the 
   CHECK(seen["80"] == 6);
 }
 
-TEST_CASE("kernels for tensor cores are shipped as machine code without spills", "[workloads][cuda]") {
+TEST_CASE(
+    "kernels for tensor cores are shipped as machine code with all of their instructions, without spills",
+    "[workloads][cuda]") {
   const std::filesystem::path folder = WYE_PTX_FOLDER;
   if (!can_compile() || !std::filesystem::exists(folder)) return;
   std::size_t seen = 0;
@@ -275,7 +309,25 @@ TEST_CASE("kernels for tensor cores are shipped as machine code without spills",
     const Needs needs = needs_of(cubin->bytes);
     CHECK(needs.stack == 0);
     CHECK(needs.registers <= most_registers_of_products);
+    const auto ptx = Ptx::from_file((folder / (name + ".compute_80.ptx")).string());
+    REQUIRE(ptx);
+    CHECK(tensor_instructions(cubin->bytes) == occurrences(ptx->text, "mma.sync."));
     ++seen;
   }
   if (seen == 0) test::skip("this build has no cubins (WYE_CUBINS)");
+}
+
+TEST_CASE("every CUDA kernel of the library compiles for sm_70, without tensor cores",
+          "[workloads][cuda][large]") {
+  if (!can_compile()) return;
+  if (!std::filesystem::exists(WYE_PTX_NVRTC))  // newer ones do not know sm_70
+    return test::skip("this build has no NVRTC for drivers of CUDA 12 (cmake/wheels.sh ptx)");
+  for (const CudaFile& file : cuda_files()) {
+    if (file.path.find("/shaders/") == std::string::npos) continue;
+    INFO(file.path);
+    const auto machine = compiled(file, file.entries.front(), "sm_70", WYE_PTX_NVRTC);
+    if (!machine) FAIL(machine.error().describe());
+    CHECK(tensor_instructions(machine->cubin->bytes) == 0);
+    CHECK(needs_of(machine->cubin->bytes).registers <= most_registers_of_products);
+  }
 }
