@@ -1,6 +1,7 @@
 #!/bin/sh
 # cmake/wheels.sh SET...: fetches packages that Debian lacks from PyPI into build/wheels/<set>, pinned by hash: cuda (the CUDA
-# Toolkit's headers and NVRTC), ptx (the NVRTC that makes the PTX of wye's own kernels) and slang. Licences of their own apply.
+# Toolkit's headers and NVRTC), ptx (the NVRTC that makes the PTX of wye's own kernels), ptxas and slang. Licences of their own
+# apply.
 # A set that is complete is not fetched again. If a set cannot be fetched, one line says why and the script succeeds: the
 # build then leaves out the legs that need it, and a later run fetches it.
 set -u
@@ -35,8 +36,9 @@ fetch() { # fetch SET: fails with a reason
 for set in "$@"; do
   case $set in
     cuda | ptx) leg=CUDA ;;
+    ptxas) leg="the test with ptxas" ;;
     slang) leg=Slang ;;
-    *) echo "wheels.sh: no set is called '$set' (cuda, ptx, slang)." >&2; exit 2 ;;
+    *) echo "wheels.sh: no set is called '$set' (cuda, ptx, ptxas, slang)." >&2; exit 2 ;;
   esac
   fetch "$set" && continue
   rm -rf "$part"

@@ -4,7 +4,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/cmake/packages.sh" build run tools examples tests
-"$root/cmake/wheels.sh" cuda ptx slang
+"$root/cmake/wheels.sh" cuda ptx ptxas slang
 cd "$root"
 cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF
 cmake --build --preset dev ${WYE_TEST_TARGETS:+--target $WYE_TEST_TARGETS}
