@@ -137,7 +137,11 @@ TEST_CASE("code of a compiler that is newer than the driver is not given to it: 
   const unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (i < x.size) x[i] += by;
 })";
-  const auto older = good(compile(CudaCpp{.text = text}, {.name = "add", .target = "compute_75"}));
+  auto made = good(compile(CudaCpp{.text = text}, {.name = "add", .target = "compute_75"}));
+  const std::size_t version = made.ptx->text.find(".version 9.");
+  REQUIRE(version != std::string::npos);
+  const Ptx newer = *made.ptx;
+  const Ptx older{.text = made.ptx->text.replace(version, 12, ".version 8.2")};
   using Add = Kernel<ReadWrite<Word>, Word>;
   const Setting driver("WYE_STANDIN_VERSION", "12080");
   const StandIn stand_in;
@@ -151,9 +155,13 @@ TEST_CASE("code of a compiler that is newer than the driver is not given to it: 
   REQUIRE_FALSE(refused);
   says(refused.error().describe(),
        {compiler->name() + " generates machine code that drivers for CUDA 12.8 do not accept"});
-  const auto of_both = good(Add::make({.name = "add", .sources = {CudaCpp{.text = text}, *older.ptx}}));
+  const auto of_new_ptx = good(Add::make({.name = "add", .sources = {newer}}));
+  says(runtime.submit(of_new_ptx(x, Word{2})).wait().error().describe(),
+       {"its Ptx for sm_75 needs a driver for CUDA 13.0, but this one is for CUDA 12.8"});
+  const auto of_both = good(Add::make({.name = "add", .sources = {CudaCpp{.text = text}, older}}));
   const auto done = runtime.submit(of_both(x, Word{2})).wait();
   if (!done) FAIL(done.error().describe());
+  CHECK(done->code() == std::vector<KernelCode>{{"add", "Ptx", "ptx", "compute_75"}});
   CHECK(x == std::vector<Word>(length, 3));
 }
 
