@@ -76,7 +76,8 @@ inline Result<SyncPoint> sync_point(const Device& device, CUevent recorded) {
 
 /// Returns a point after all work that the application has submitted to `stream`, of the device's context;
 /// null is the default stream.
-/// Errors:  invalid_argument (a device of another backend), device_lost, those of the driver.
+/// Errors: invalid_argument (a device of another backend, or a stream that the application captures into a graph),
+///         device_lost, those of the driver.
 inline Result<SyncPoint> sync_point(const Device& device, CUstream stream) {
   detail::NativePoint native{.backend = "cuda"};
   native.queue = stream ? detail::number_of(stream) : detail::number_of(CU_STREAM_LEGACY);
@@ -85,8 +86,8 @@ inline Result<SyncPoint> sync_point(const Device& device, CUstream stream) {
 }
 
 /// Makes later work of the application on `stream` wait for `point`, a point of a lane, on the device.
-/// Errors: invalid_argument (another backend, or empty), unavailable (the work before `point` waits for work that is not
-///         submitted yet), device_lost.
+/// Errors: invalid_argument (another backend, empty, or a stream that the application captures), unavailable (the work
+///         before `point` waits for work that is not submitted yet), device_lost.
 inline Result<void> follow(CUstream stream, const SyncPoint& point) {
   return detail::follow("cuda", stream ? detail::number_of(stream) : detail::number_of(CU_STREAM_LEGACY),
                         point);

@@ -155,6 +155,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   Result<void> order_behind_memory(CudaStream& stream);
   /// Returns an idle event, or a new one.
   Result<EventHandle> take_event();
+  Result<void> check_not_captured(std::uint64_t queue);
 
   /// Returns the unfinished work of destroyed lanes. It keeps this device alive.
   device::UnfinishedWork<LaneWork>& unfinished() noexcept { return unfinished_; }

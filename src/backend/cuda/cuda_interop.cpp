@@ -68,11 +68,28 @@ Result<NativePoint> CudaDevice::native_point(device::Timeline&, std::uint64_t) {
                  info().id));
 }
 
+/// Checks that the application does not capture a stream: an event of wye would invalidate the capture, and one of the stream
+/// would make wye's work part of it.
+/// Errors: invalid_argument, those of the driver.
+Result<void> CudaDevice::check_not_captured(std::uint64_t queue) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (const CUresult r = cu.StreamIsCapturing(handle_of<CUstream>(queue), &status); r != CUDA_SUCCESS)
+    return failed(r, "cuStreamIsCapturing",
+                  base::text("A stream of the application cannot be used with device '{}'.", info().id));
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE) return {};
+  return base::invalid(
+      base::text("The application captures the stream into a graph, and work of device '{}' cannot be part "
+                 "of that: end the "
+                 "capture first.",
+                 info().id));
+}
+
 Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) {
   auto& point = static_cast<CudaTimeline&>(timeline);
+  const CurrentContext current(*this);
+  if (!current) return current.error();
+  if (auto ok = check_not_captured(queue); !ok) return ok;
   if (const CUexternalSemaphore semaphore = point.semaphore()) {
-    const CurrentContext current(*this);
-    if (!current) return current.error();
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS parameters{};
     parameters.params.fence.value = value;
     if (const CUresult r =
@@ -91,8 +108,6 @@ Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline,
         base::text("Timeline value {} of device '{}' is not submitted yet, so no stream can follow it.",
                    value, info().id));
   }
-  const CurrentContext current(*this);
-  if (!current) return current.error();
   if (const CUresult r =
           cu.StreamWaitEvent(handle_of<CUstream>(queue), mark.event->handle, CU_EVENT_WAIT_DEFAULT);
       r != CUDA_SUCCESS)
@@ -110,6 +125,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
         CudaTimeline::adopt(self(), base::make_own<CudaEvent>(CudaEvent{handle_of<CUevent>(point.object)})));
   const CurrentContext current(*this);
   if (!current) return current.error();
+  if (auto ok = check_not_captured(point.queue); !ok) return std::move(ok).error();
   auto event = take_event();
   if (!event) return std::move(event).error();
   if (const CUresult r = cu.EventRecord((*event)->handle, handle_of<CUstream>(point.queue));

@@ -40,6 +40,7 @@ namespace cuda {
   X(StreamDestroy, 4000)                             \
   X(StreamSynchronize, 2000)                         \
   X(StreamWaitEvent, 3020)                           \
+  X(StreamIsCapturing, 10000)                        \
   X(ThreadExchangeStreamCaptureMode, 10010)          \
   X(EventCreate, 2000)                               \
   X(EventRecord, 2000)                               \

@@ -1,6 +1,8 @@
 // A guest in the process: wye's calls neither disturb a capture of the application nor fail because of it, and the driver
 // stays loaded.
 #include <dlfcn.h>
+#include <wye/interop/cuda.hpp>
+#include <wye/wye.hpp>
 
 #include <filesystem>
 #include <thread>
@@ -35,6 +37,8 @@ class Application {
     cu_.CtxPopCurrent(&context_);
     cu_.DevicePrimaryCtxRelease(0);
   }
+  CUstream stream() const { return stream_; }
+  CUcontext context() const { return context_; }
   void begin(CUstreamCaptureMode mode) { REQUIRE(begin_(stream_, mode) == CUDA_SUCCESS); }
   CUresult end() {
     CUgraph graph = nullptr;
@@ -88,6 +92,42 @@ TEST_CASE("wye works during a capture of the application, and the capture stays 
     }).join();
     CHECK(application.end() == CUDA_SUCCESS);
   }
+}
+
+TEST_CASE("a stream that the application captures is refused, and its capture stays valid", "[cuda]") {
+  const StandIn stand_in;
+  Application application;
+  ContextPool pool =
+      ContextPool::open({.backends = {"cuda"},
+                         .adopt = {interop::cuda_device(interop::CudaDevice{0, application.context()})},
+                         .cuda_driver = WYE_STAND_IN_CUDA})
+          .value();
+  auto lease = pool.lease().value();
+  auto buffer = Buffer<std::uint32_t>::allocate(lease.device(), 100).value();
+  lease.fill(buffer, 7);
+  lease.wait().value();
+  const SyncPoint point = lease.point();
+  const auto follows = [&] { return interop::follow(application.stream(), point); };
+  const auto is_refused = [](const auto& result) {
+    REQUIRE_FALSE(result);
+    CHECK(result.error() == Errc::invalid_argument);
+    CHECK(result.error().sentence().find("The application captures the stream into a graph") == 0);
+  };
+  application.begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  is_refused(follows());
+  is_refused(interop::sync_point(lease.device(), application.stream()));
+  CHECK(application.end() == CUDA_SUCCESS);
+  CHECK(follows());
+  CHECK(interop::sync_point(lease.device(), application.stream()));
+
+  CUevent event = nullptr;
+  REQUIRE(application.cu().EventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+  application.begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  CHECK(application.cu().StreamWaitEvent(application.stream(), event, 0) ==
+        CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  is_refused(follows());  // the capture is invalid, and not ended
+  CHECK(application.end() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  CHECK(application.cu().EventDestroy(event) == CUDA_SUCCESS);
 }
 
 TEST_CASE("the stand-in refuses calls during a capture as cuda.h says", "[cuda]") {

@@ -39,6 +39,16 @@ bool prohibits(const Capture& capture) {
 
 }  // namespace
 
+bool invalidates(CUstream stream) {
+  if (count.load(std::memory_order_relaxed) == 0) return false;
+  const std::lock_guard lock(mutex);
+  const auto found = std::find_if(captures.begin(), captures.end(),
+                                  [&](const Capture& one) { return one.stream == stream; });
+  if (found == captures.end()) return false;
+  found->valid = false;
+  return true;
+}
+
 int prohibited(std::string_view name) {
   if (count.load(std::memory_order_relaxed) == 0 || !may_be_unsafe(name)) return 0;
   const Unseen unseen;
@@ -68,6 +78,15 @@ CUresult StreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
   count = captures.size();
   return CUDA_SUCCESS;
 }
+CUresult StreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  WYE_NEEDS_CONTEXT;
+  const std::lock_guard lock(mutex);
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  for (const Capture& one : captures)
+    if (one.stream == stream)
+      *status = one.valid ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+  return CUDA_SUCCESS;
+}
 /// Its graph is null.
 CUresult StreamEndCapture(CUstream stream, CUgraph* graph) {
   WYE_NEEDS_CONTEXT;
@@ -85,7 +104,8 @@ CUresult StreamEndCapture(CUstream stream, CUgraph* graph) {
 }
 
 WYE_ENTRY_POINTS(WYE_ENTRY(ThreadExchangeStreamCaptureMode, 10010), WYE_OLDER(StreamBeginCapture, 10000),
-                 WYE_ENTRY(StreamBeginCapture, 10010), WYE_ENTRY(StreamEndCapture, 10000));
+                 WYE_ENTRY(StreamBeginCapture, 10010), WYE_ENTRY(StreamEndCapture, 10000),
+                 WYE_ENTRY(StreamIsCapturing, 10000));
 
 }  // namespace
 }  // namespace standin

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "support/cuda/capture.hpp"
 #include "support/cuda/memory.hpp"
 
 namespace standin {
@@ -129,7 +130,8 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   WYE_NEEDS(Event, its, event);
-  const std::shared_ptr<Mark> mark = its->last();  // its present value
+  if (invalidates(stream)) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;  // the event is not of the capture
+  const std::shared_ptr<Mark> mark = its->last();                       // its present value
   if (mark) on->push([mark] { (void)wait_for(*mark); });
   return CUDA_SUCCESS;
 }
