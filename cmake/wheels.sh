@@ -36,7 +36,7 @@ fetch() { # fetch SET: fails with a reason
 for set in "$@"; do
   case $set in
     cuda | ptx) leg=CUDA ;;
-    ptxas) leg="the test with ptxas" ;;
+    ptxas) leg= ;; # a test alone
     slang) leg=Slang ;;
     *) echo "wheels.sh: no set is called '$set' (cuda, ptx, ptxas, slang)." >&2; exit 2 ;;
   esac
@@ -48,4 +48,4 @@ for set in "$@"; do
   [ -n "$reason" ] || reason=$(echo "$said" | tail -n 1 | cut -c 1-200)
 done
 [ -z "$missing" ] ||
-  echo "Off unless this machine has its own: $legs. Wheels that could not be fetched: $missing ($reason)." >&2
+  echo "Off unless this machine has its own: ${legs:-the test with ptxas}. Wheels that could not be fetched: $missing ($reason)." >&2
