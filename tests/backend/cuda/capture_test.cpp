@@ -103,7 +103,7 @@ TEST_CASE("a stream that the application captures is refused, and its capture st
                          .cuda_driver = WYE_STAND_IN_CUDA})
           .value();
   auto lease = pool.lease().value();
-  auto buffer = Buffer<std::uint32_t>::allocate(lease.device(), 100).value();
+  auto buffer = lease.buffer<std::uint32_t>(100).value();
   lease.fill(buffer, 7);
   lease.wait().value();
   const SyncPoint point = lease.point();

@@ -43,6 +43,15 @@ Outcome of_host(const StandIn& stand_in, const Check& check) {
   CUcontext context = nullptr;
   REQUIRE(driver->cu.DevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
   const std::shared_ptr<void> release(nullptr, [&](void*) { driver->cu.DevicePrimaryCtxRelease(0); });
+  CUstream stream = nullptr;
+  REQUIRE(driver->cu.CtxPushCurrent(context) == CUDA_SUCCESS);
+  REQUIRE(driver->cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+  const std::shared_ptr<void> destroy(nullptr, [&](void*) {
+    driver->cu.CtxPushCurrent(context);
+    driver->cu.StreamDestroy(stream);
+    driver->cu.CtxPopCurrent(&context);
+  });
+  REQUIRE(driver->cu.CtxPopCurrent(&context) == CUDA_SUCCESS);
   BackendOptions options;
   options.cuda_driver = WYE_STAND_IN_CUDA;
   auto brought = cuda_backend()->adopt(
@@ -71,6 +80,11 @@ Outcome of_host(const StandIn& stand_in, const Check& check) {
   auto made = device->create_lane();
   if (!made) return failed(made.error());
   Lane lane(*std::move(made));
+  auto point = device->native_interop()->adopt_timeline(
+      {.backend = "cuda", .queue = reinterpret_cast<std::uintptr_t>(stream)});
+  check();
+  if (!point) return failed(point.error());
+  lane.wait_for({*point, 1});
   const auto words = numbers(1);
   const std::uint64_t groups = 12 * (*twelve)->artefact().workgroup.count();
   lane.upload(bytes_of(words), range(a));
@@ -185,7 +199,7 @@ const Part parts[] = {
      .words = {"External", "MemGetAllocation", "MemCreate", "MemRelease", "MemExport", "MemAddress", "MemMap",
                "MemUnmap", "MemSetAccess"}},
     {.work = of_host,
-     .words = {"CtxGetDevice", "MemPoolTrimTo", "KernelSet", "LaunchKernelEx", "Cluster",
+     .words = {"StreamIsCapturing", "CtxGetDevice", "MemPoolTrimTo", "KernelSet", "LaunchKernelEx", "Cluster",
                "GraphKernelNodeSet", "GraphExecMem"}},
     {.work = alone<Isolation::shared>, .words = {""}},
 };

@@ -5,6 +5,7 @@
 
 #include "support/cuda/code.hpp"
 #include "support/cuda/memory.hpp"
+#include "support/cuda/order.hpp"
 #include "support/cuda/stream.hpp"
 
 namespace standin {
@@ -198,7 +199,10 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream) {
   WYE_NEEDS(Stream, on, stream);
   WYE_NEEDS(Graph, its, handle);
   Graph& executable = *its;
-  if (executable.last) on->push([mark = executable.last] { (void)wait_for(*mark); });
+  if (executable.last) {
+    await(*on, executable.last->moment);
+    on->push([mark = executable.last] { (void)wait_for(*mark); });
+  }
   std::vector<bool> done(executable.nodes.size(), false);
   for (std::size_t left = done.size(); left != 0; --left) {
     std::vector<std::size_t> ready;

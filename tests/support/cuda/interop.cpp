@@ -1,4 +1,5 @@
 // Queries of a host and of wye about each other's objects.
+#include "support/cuda/order.hpp"
 #include "support/cuda/stream.hpp"
 #include "support/cuda/world.hpp"
 
@@ -11,9 +12,13 @@ CUresult EventQuery(CUevent event) {
   const std::shared_ptr<Mark> mark = its->last();
   if (!mark) return CUDA_SUCCESS;
   static const bool done = setting("WYE_STANDIN_DONE_WHEN_ASKED", 0) != 0;
-  if (done) return wait_for(*mark);
-  const std::lock_guard lock(mark->mutex);
-  return mark->reached ? state() : CUDA_ERROR_NOT_READY;
+  if (done) (void)wait_for(*mark);
+  {
+    const std::lock_guard lock(mark->mutex);
+    if (!mark->reached) return CUDA_ERROR_NOT_READY;
+  }
+  see(mark->moment);
+  return state();
 }
 CUresult CtxGetDevice(CUdevice* device) {
   WYE_NEEDS_CONTEXT;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "support/cuda/code.hpp"
+#include "support/cuda/order.hpp"
 #include "support/cuda/stream.hpp"
 
 namespace standin {
@@ -238,6 +239,8 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
   }
   if (bytes.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
   const twin::Kernel* const code = kernel.twin;  // the library may be unloaded before it runs
+  begin(*on);
+  note_parameters(*on, bytes);
   Latency* lasts = latency("kernel/" + kernel.name);
   if (!lasts) lasts = latency("kernel");
   on->push([=, parameters = std::move(bytes)] {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 
+#include "support/cuda/order.hpp"
 #include "support/cuda/stream.hpp"
 
 namespace standin {
@@ -204,6 +205,8 @@ CUresult MemAllocFromPoolAsync(CUdeviceptr* address, std::size_t size, CUmemoryP
   void* memory = allocate(size, {.device = its->device, .pool = its->memory});
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<CUdeviceptr>(memory);
+  begin(*on);
+  note_allocation(*on, *address);
   // Work behind it in the stream may use it; values that others have written by then are lost.
   on->push([=] { poison(memory, size, 0xcb); });
   return CUDA_SUCCESS;
@@ -212,6 +215,8 @@ CUresult MemFreeAsync(CUdeviceptr address, CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   if (!is_known(address, 1)) return CUDA_ERROR_INVALID_VALUE;
+  begin(*on);
+  note_free(*on, address);
   on->push([address] { release(address); });
   return CUDA_SUCCESS;
 }
@@ -231,9 +236,16 @@ CUresult MemFree(CUdeviceptr address) {
   {
     const std::lock_guard lock(world().mutex);
     for (const auto& [object, its] : world().objects)
-      if (its.kind == Stream::kind) ends.push_back(static_cast<Stream*>(object)->mark());
+      if (its.kind == Stream::kind) {
+        auto& stream = *static_cast<Stream*>(object);
+        ends.push_back(stream.Queue::mark());
+        ends.back()->moment = stream.moment;
+      }
   }
-  for (const auto& end : ends) (void)wait_for(*end);
+  for (const auto& end : ends) {
+    (void)wait_for(*end);
+    see(end->moment);
+  }
   release(address);
   return state();
 }
@@ -263,6 +275,9 @@ CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstrea
   if (!is_reached_by(on->device, to, size) || !is_reached_by(on->device, from, size))
     return CUDA_ERROR_INVALID_VALUE;
   Latency* const lasts = latency("copy");
+  begin(*on);
+  note_use(*on, to, "a copy");
+  note_use(*on, from, "a copy");
   on->push([=] {
     if (broken()) return;
     const auto begin = Latency::Clock::now();
@@ -283,6 +298,9 @@ CUresult MemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
   WYE_NEEDS(Stream, on, stream);
   if (!is_reached_by(device_of(to_context), to, size) || !is_reached_by(device_of(from_context), from, size))
     return CUDA_ERROR_INVALID_VALUE;
+  begin(*on);
+  note_use(*on, to, "a copy between devices");
+  note_use(*on, from, "a copy between devices");
   on->push([=] {
     if (broken()) return;
     if (!is_known(to, size) || !is_known(from, size))
@@ -311,6 +329,8 @@ CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUs
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   if (to % 4 != 0 || !is_known(to, count * 4)) return CUDA_ERROR_INVALID_VALUE;
+  begin(*on);
+  note_use(*on, to, "a fill");
   on->push([=] {
     if (broken()) return;
     if (!is_known(to, count * 4))

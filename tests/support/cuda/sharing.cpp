@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "support/cuda/memory.hpp"
+#include "support/cuda/order.hpp"
 #include "support/cuda/stream.hpp"
 
 namespace standin {
@@ -243,6 +244,8 @@ CUresult WaitExternalSemaphoresAsync(const CUexternalSemaphore* semaphores,
   WYE_NEEDS(Stream, on, stream);
   if (count != 1) return CUDA_ERROR_INVALID_VALUE;
   WYE_NEEDS(Semaphore, its, *semaphores);
+  see_all();  // how other drivers wait for this one is not known
+  begin(*on);
   on->push([word = its->value, value = parameters->params.fence.value] {
     while (!broken() && std::atomic_ref(*word).load(std::memory_order_acquire) < value)
       std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -5,6 +5,7 @@
 
 #include "support/cuda/capture.hpp"
 #include "support/cuda/memory.hpp"
+#include "support/cuda/order.hpp"
 
 namespace standin {
 namespace {
@@ -65,6 +66,16 @@ void Queue::run() {
     queue_.pop_front();
   }
 }
+Stream::Stream(int of, CUcontext in) : Queue(true), device(of), context(in) { enter(*this); }
+Stream::~Stream() {
+  end();
+  leave(*this);
+}
+std::shared_ptr<Mark> Stream::mark() {
+  auto mark = Queue::mark();
+  mark->moment = moment_of(*this);
+  return mark;
+}
 std::string Stream::run(const twin::Launch& launch) {
   static const auto workers = static_cast<std::size_t>(setting("WYE_STANDIN_WORKERS", has_tsan() ? 2 : 1));
   const std::size_t blocks = std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z;
@@ -122,7 +133,9 @@ CUresult StreamSynchronize(CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
   Latency* const wake = on->idle() ? nullptr : latency("cuStreamSynchronize/wake");
-  const CUresult r = wait_for(*on->mark(), wake);
+  const std::shared_ptr<Mark> mark = on->mark();
+  const CUresult r = wait_for(*mark, wake);
+  see(mark->moment);
   give_back_kept();
   return r;
 }
@@ -132,7 +145,9 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   WYE_NEEDS(Event, its, event);
   if (invalidates(stream)) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;  // the event is not of the capture
   const std::shared_ptr<Mark> mark = its->last();                       // its present value
-  if (mark) on->push([mark] { (void)wait_for(*mark); });
+  if (!mark) return CUDA_SUCCESS;
+  await(*on, mark->moment);
+  on->push([mark] { (void)wait_for(*mark); });
   return CUDA_SUCCESS;
 }
 CUresult EventCreate(CUevent* event, unsigned flags) {
@@ -154,6 +169,7 @@ CUresult EventSynchronize(CUevent event) {
   const std::shared_ptr<Mark> mark = its->last();
   Latency* const wake = its->blocking ? latency("cuEventSynchronize/wake") : nullptr;
   const CUresult r = mark ? wait_for(*mark, wake) : CUDA_SUCCESS;
+  if (mark) see(mark->moment);
   give_back_kept();
   return r;
 }

@@ -14,6 +14,7 @@ struct Mark {
   std::mutex mutex;
   std::condition_variable changed;
   bool reached = false;
+  Moment moment{};  // of a stream
 };
 /// Waits for a mark. Returns the state of the device then. A thread that had to wait then spends `wake`, if it is not null.
 CUresult wait_for(Mark& mark, Latency* wake = nullptr);
@@ -47,14 +48,18 @@ class Queue {
 class Stream : public Queue {
  public:
   static constexpr std::string_view kind = "streams";
-  Stream(int of, CUcontext in) : Queue(true), device(of), context(in) {}
-  ~Stream() { end(); }
+  Stream(int of, CUcontext in);
+  ~Stream();
   /// Runs a kernel on the stream's thread. Returns the error.
   std::string run(const twin::Launch& launch);
+  std::shared_ptr<Mark> mark();
   const int device;
   const CUcontext context;
+  const unsigned number = ++created;
+  Moment moment{};  // when its operations so far are complete; under the world's mutex
 
  private:
+  static inline std::atomic<unsigned> created{0};
   std::vector<std::unique_ptr<Queue>> helpers_;
 };
 
@@ -64,9 +69,9 @@ struct Event {
   const CUcontext context;
   const bool blocking;  // a thread that waits for it sleeps
   /// Marks the present contents of a stream, or returns the last mark. Any thread may call it, as in a driver.
-  void record(Queue& queue) {
+  void record(Stream& stream) {
     const std::lock_guard lock(mutex_);
-    mark_ = queue.mark();
+    mark_ = stream.mark();
   }
   std::shared_ptr<Mark> last() {
     const std::lock_guard lock(mutex_);

@@ -98,6 +98,9 @@ struct PoolMemory {
   bool ended = false;
 };
 
+/// A moment in the order of operations (order.hpp): for each stream, by its number, how many of its operations are complete.
+using Moment = std::map<unsigned, std::uint64_t>;
+
 struct Allocation {
   std::size_t size = 0;
   bool pinned = false;                         // memory of the host
@@ -106,6 +109,10 @@ struct Allocation {
   /// For shared memory: the part of a file that is mapped. Only its owners write there.
   void* file = nullptr;
   std::size_t file_size = 0;
+  // Of stream-ordered memory:
+  Moment allocated = {};  // when it is there
+  Moment uses = {};       // when its uses are complete
+  bool is_freed = false;
 };
 
 /// An object that a handle names.

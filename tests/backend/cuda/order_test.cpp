@@ -1,0 +1,177 @@
+// The stand-in knows which operations the driver's documentation orders: memory that is used before its allocation or freed
+// before its last use is found, whatever the timing.
+#include <wye/kernel/compile.hpp>
+#include <wye/wye.hpp>
+
+#include "backend/cuda/rig.hpp"
+
+namespace wye::test {
+namespace {
+
+/// Two streams of a program, an event and a memory pool.
+class TwoStreams {
+ public:
+  TwoStreams() {
+    REQUIRE(cu.DevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS);
+    REQUIRE(cu.CtxPushCurrent(context_) == CUDA_SUCCESS);
+    for (CUstream* const stream : {&a, &b})
+      REQUIRE(cu.StreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    REQUIRE(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    REQUIRE(cu.MemPoolCreate(&pool_, &properties) == CUDA_SUCCESS);
+  }
+  TwoStreams(const TwoStreams&) = delete;
+  ~TwoStreams() {
+    for (const CUstream stream : {a, b}) cu.StreamDestroy(stream);
+    cu.EventDestroy(event);
+    cu.MemPoolDestroy(pool_);
+    cu.CtxPopCurrent(&context_);
+    cu.DevicePrimaryCtxRelease(0);
+  }
+  CUdeviceptr allocate(CUstream stream) {
+    CUdeviceptr memory = 0;
+    REQUIRE(cu.MemAllocFromPoolAsync(&memory, bytes, pool_, stream) == CUDA_SUCCESS);
+    return memory;
+  }
+  void fill(CUdeviceptr memory, CUstream stream) { (void)cu.MemsetD32Async(memory, 7, bytes / 4, stream); }
+  void free(CUdeviceptr memory, CUstream stream) { (void)cu.MemFreeAsync(memory, stream); }
+  /// Makes `behind` wait for all work of `first`.
+  void order(CUstream first, CUstream behind) {
+    REQUIRE(cu.EventRecord(event, first) == CUDA_SUCCESS);
+    REQUIRE(cu.StreamWaitEvent(behind, event, 0) == CUDA_SUCCESS);
+  }
+  CUresult end() {
+    const CUresult first = cu.StreamSynchronize(a), second = cu.StreamSynchronize(b);
+    return first == CUDA_SUCCESS ? second : first;
+  }
+
+ private:
+  static constexpr std::size_t bytes = 4096;
+  const std::shared_ptr<cuda::CudaDriver> driver_ = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
+  CUcontext context_ = nullptr;
+  CUmemoryPool pool_ = nullptr;
+
+ public:
+  const cuda::DriverTable& cu = driver_->cu;
+  CUstream a = nullptr, b = nullptr;
+  CUevent event = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("the stand-in finds memory that is used before its allocation", "[cuda]") {
+  const StandIn stand_in;
+  TwoStreams two;
+  const CUdeviceptr memory = two.allocate(two.a);
+  SECTION("nothing orders the streams") {
+    two.fill(memory, two.b);
+    CHECK(two.end() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+  SECTION("an event was recorded before the allocation") {
+    two.order(two.a, two.b);
+    const CUdeviceptr later = two.allocate(two.a);
+    two.fill(memory, two.b);
+    CHECK(two.cu.EventQuery(two.event) != CUDA_ERROR_ILLEGAL_ADDRESS);
+    two.fill(later, two.b);
+    CHECK(two.end() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+  SECTION("an event orders them") {
+    two.order(two.a, two.b);
+    two.fill(memory, two.b);
+    two.free(memory, two.b);
+    CHECK(two.end() == CUDA_SUCCESS);
+  }
+  SECTION("the host has waited") {
+    REQUIRE(two.cu.StreamSynchronize(two.a) == CUDA_SUCCESS);
+    two.fill(memory, two.b);
+    two.free(memory, two.b);
+    CHECK(two.end() == CUDA_SUCCESS);
+  }
+}
+
+TEST_CASE("the stand-in finds memory that is freed before its last use, or used afterwards", "[cuda]") {
+  const StandIn stand_in;
+  TwoStreams two;
+  const CUdeviceptr memory = two.allocate(two.a), other = two.allocate(two.a);
+  two.order(two.a, two.b);
+  two.fill(memory, two.a);
+  (void)two.cu.MemcpyAsync(other, memory, 4096, two.b);
+  SECTION("nothing orders the free") {
+    two.free(memory, two.a);
+    CHECK(two.end() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+  SECTION("the host has waited for another stream") {
+    REQUIRE(two.cu.StreamSynchronize(two.a) == CUDA_SUCCESS);
+    two.free(memory, two.a);
+    CHECK(two.end() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+  SECTION("it is used after it") {
+    two.order(two.a, two.b);
+    two.free(memory, two.b);
+    two.fill(memory, two.b);
+    CHECK(two.end() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+  SECTION("an event orders it") {
+    two.order(two.b, two.a);
+    two.free(memory, two.a);
+    two.free(other, two.a);
+    CHECK(two.end() == CUDA_SUCCESS);
+  }
+  SECTION("the host has seen the event") {
+    REQUIRE(two.cu.EventRecord(two.event, two.b) == CUDA_SUCCESS);
+    REQUIRE(two.cu.EventSynchronize(two.event) == CUDA_SUCCESS);
+    two.free(memory, two.a);
+    two.free(other, two.a);
+    CHECK(two.end() == CUDA_SUCCESS);
+  }
+}
+
+TEST_CASE("the stand-in finds memory that a kernel uses", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  TwoStreams two;
+  const char* const text = R"(extern "C" __global__ void add(wye_span<unsigned> x, unsigned by) {
+  const unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < x.size) x[i] += by;
+})";
+  const auto made = good(compile(CudaCpp{.text = text}, {.name = "add", .target = "sm_90"}));
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  REQUIRE(two.cu.LibraryLoadData(&library, made.cubin->bytes.data(), nullptr, nullptr, 0, nullptr, nullptr,
+                                 0) == CUDA_SUCCESS);
+  REQUIRE(two.cu.LibraryGetKernel(&kernel, library, "add") == CUDA_SUCCESS);
+  struct {
+    CUdeviceptr data;
+    std::uint64_t size;
+    unsigned by;
+  } parameters{two.allocate(two.a), 100, 1};
+  const auto launch = [&] {
+    std::size_t size = 20;
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    return two.cu.LaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 128, 1, 1, 0, two.b, nullptr,
+                               extra);
+  };
+  SECTION("before its allocation") {
+    CHECK(launch() == CUDA_SUCCESS);
+    CHECK(two.end() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+  SECTION("behind its free") {
+    two.order(two.a, two.b);
+    CHECK(launch() == CUDA_SUCCESS);
+    two.free(parameters.data, two.a);
+    CHECK(two.end() == CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+  SECTION("between the two") {
+    two.order(two.a, two.b);
+    CHECK(launch() == CUDA_SUCCESS);
+    two.order(two.b, two.a);
+    two.free(parameters.data, two.a);
+    CHECK(two.end() == CUDA_SUCCESS);
+  }
+  two.cu.LibraryUnload(library);
+}
+
+}  // namespace wye::test
