@@ -126,7 +126,8 @@ struct Explanation {
   /// trailing newline.
   WYE_API std::string text() const;
   /// Returns all of it as one JSON object: {"job", "tag", "candidates": [{"device", "name", "verdict", "code", "reason",
-  /// "error": {"code", "sentence"}}], "variants": [...], "code": [{"kernel", "source", "format", "architecture"}]}. Times are in milliseconds. Absent values are left out.
+  /// "error": {"code", "sentence"}}], "variants": [...], "code": [{"kernel", "source", "format", "architecture"}]}. Times are
+  /// in milliseconds. Absent values are left out.
   WYE_API std::string json() const;
 };
 

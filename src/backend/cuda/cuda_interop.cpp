@@ -77,11 +77,9 @@ Result<void> CudaDevice::check_not_captured(std::uint64_t queue) {
     return failed(r, "cuStreamIsCapturing",
                   base::text("A stream of the application cannot be used with device '{}'.", info().id));
   if (status == CU_STREAM_CAPTURE_STATUS_NONE) return {};
-  return base::invalid(
-      base::text("The application captures the stream into a graph, and work of device '{}' cannot be part "
-                 "of that: end the "
-                 "capture first.",
-                 info().id));
+  return base::invalid(base::text(
+      "The application captures the stream into a graph. Work of device '{}' cannot be part of that.",
+      info().id));
 }
 
 Result<void> CudaDevice::follow(std::uint64_t queue, device::Timeline& timeline, std::uint64_t value) {
