@@ -1,5 +1,5 @@
 // The stand-in knows which operations the driver's documentation orders: memory that is used before its allocation or freed
-// before its last use is found, whatever the timing.
+// before its last use is found, whatever the timing. ThreadSanitizer would report these mistakes too.
 #include <wye/kernel/compile.hpp>
 #include <wye/wye.hpp>
 
@@ -61,7 +61,7 @@ class TwoStreams {
 
 }  // namespace
 
-TEST_CASE("the stand-in finds memory that is used before its allocation", "[cuda]") {
+TEST_CASE("the stand-in finds memory that is used before its allocation", "[cuda][no_tsan]") {
   const StandIn stand_in;
   TwoStreams two;
   const CUdeviceptr memory = two.allocate(two.a);
@@ -91,7 +91,8 @@ TEST_CASE("the stand-in finds memory that is used before its allocation", "[cuda
   }
 }
 
-TEST_CASE("the stand-in finds memory that is freed before its last use, or used afterwards", "[cuda]") {
+TEST_CASE("the stand-in finds memory that is freed before its last use, or used afterwards",
+          "[cuda][no_tsan]") {
   const StandIn stand_in;
   TwoStreams two;
   const CUdeviceptr memory = two.allocate(two.a), other = two.allocate(two.a);
@@ -128,7 +129,7 @@ TEST_CASE("the stand-in finds memory that is freed before its last use, or used 
   }
 }
 
-TEST_CASE("the stand-in finds memory that a kernel uses", "[cuda]") {
+TEST_CASE("the stand-in finds memory that a kernel uses", "[cuda][no_tsan]") {
   if (!has_kernels()) return;
   const StandIn stand_in;
   TwoStreams two;
