@@ -42,6 +42,11 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
+Ptx ptx_for(const std::string& architecture, const std::string& version = "9.0") {
+  return {.text = replaced(replaced(test::scale_ptx, ".version 9.0", ".version " + version), ".target sm_80",
+                           ".target " + architecture)};
+}
+
 }  // namespace
 
 TEST_CASE("architectures have names and run compatible code", "[kernel]") {
@@ -190,11 +195,6 @@ TEST_CASE("of several cubins a device gets the newest that runs on it", "[kernel
 }
 
 TEST_CASE("of PTX for several architectures a device gets the newest that it takes", "[kernel]") {
-  const auto ptx_for = [](const std::string& architecture) {
-    std::string text = test::scale_ptx;
-    const std::string given = ".target sm_80";
-    return Ptx{.text = text.replace(text.find(given), given.size(), ".target " + architecture)};
-  };
   const auto kernel = scale({ptx_for("sm_80"), ptx_for("sm_75"), ptx_for("sm_90")});
   if (!kernel) FAIL(kernel.error().describe());
   const auto gets = [&](const char* architecture) {
@@ -213,11 +213,7 @@ TEST_CASE("of PTX for several architectures a device gets the newest that it tak
 }
 
 TEST_CASE("a device gets the newest PTX that its driver takes, and code() says which", "[kernel]") {
-  const auto ptx_for = [](const std::string& version, const std::string& architecture) {
-    return Ptx{.text = replaced(replaced(test::scale_ptx, ".version 9.0", ".version " + version),
-                                ".target sm_80", ".target " + architecture)};
-  };
-  const auto kernel = scale({ptx_for("8.2", "sm_75"), ptx_for("8.7", "sm_80"), cubin_for(90)});
+  const auto kernel = scale({ptx_for("sm_75", "8.2"), ptx_for("sm_80", "8.7"), cubin_for(90)});
   if (!kernel) FAIL(kernel.error().describe());
   const auto code = [&](const char* architecture, std::uint64_t driver) {
     return base::program_of(*kernel)->code(*cuda_device(architecture, driver));
@@ -229,7 +225,7 @@ TEST_CASE("a device gets the newest PTX that its driver takes, and code() says w
   CHECK(code("sm_90", 12020) == KernelCode{"scale", "Cubin", "cubin", "sm_90"});
   CHECK(code("sm_70", 12020) == KernelCode{"scale", "", "", ""});
   CHECK(
-      refusal(*scale({ptx_for("8.7", "sm_80")}), cuda_device("sm_80", 12040)) ==
+      refusal(*scale({ptx_for("sm_80", "8.7")}), cuda_device("sm_80", 12040)) ==
       "Kernel 'scale' has no source for 'cuda:0' (has Ptx; needs native, Cubin, CudaCpp, Slang or Ptx): its "
       "Ptx for sm_80 needs a driver for CUDA 12.8, but this one is for CUDA 12.4.");
 }

@@ -17,7 +17,7 @@ for gpu in 75 80 86 89 90 100 120; do
     if [ "$made_for" -lt 80 ] && [ "$gpu" -ge 80 ] && [ -e "$folder/$kernel.compute_80.ptx" ]; then
       continue  # a device uses the newest PTX
     fi
-    said=$("$ptxas" -v "-arch=sm_$gpu" "$ptx" -o "$code" 2>&1) || { echo "$ptx for sm_$gpu: $said"; exit 1; }
+    said=$("$ptxas" -v "-arch=sm_$gpu" "$ptx" -o "$code" 2>&1) || { echo "$ptx for sm_$gpu: $said" >&2; exit 1; }
     echo "sm_$gpu $kernel compute_$made_for:" $(echo "$said" | sed -n -e 's/.*Used \([0-9]*\) registers.*/\1 registers/p' \
       -e 's/.* \([0-9]*\) bytes spill stores.*/\1 bytes spilled/p') $(echo "$said" | grep -o '[0-9]* bytes smem')
   done

@@ -37,13 +37,18 @@ bool prohibits(const Capture& capture) {
   return mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL && capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
+/// Returns the capture of a stream, or the end. Requires the mutex.
+auto find_capture(CUstream stream) {
+  return std::find_if(captures.begin(), captures.end(),
+                      [&](const Capture& one) { return one.stream == stream; });
+}
+
 }  // namespace
 
 bool invalidates(CUstream stream) {
   if (count.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock(mutex);
-  const auto found = std::find_if(captures.begin(), captures.end(),
-                                  [&](const Capture& one) { return one.stream == stream; });
+  const auto found = find_capture(stream);
   if (found == captures.end()) return false;
   found->valid = false;
   return true;
@@ -81,10 +86,10 @@ CUresult StreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
 CUresult StreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   WYE_NEEDS_CONTEXT;
   const std::lock_guard lock(mutex);
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  for (const Capture& one : captures)
-    if (one.stream == stream)
-      *status = one.valid ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+  const auto found = find_capture(stream);
+  *status = found == captures.end() ? CU_STREAM_CAPTURE_STATUS_NONE
+            : found->valid          ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                    : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
   return CUDA_SUCCESS;
 }
 /// Its graph is null.
@@ -92,8 +97,7 @@ CUresult StreamEndCapture(CUstream stream, CUgraph* graph) {
   WYE_NEEDS_CONTEXT;
   *graph = nullptr;
   const std::lock_guard lock(mutex);
-  const auto found = std::find_if(captures.begin(), captures.end(),
-                                  [&](const Capture& one) { return one.stream == stream; });
+  const auto found = find_capture(stream);
   if (found == captures.end()) return CUDA_ERROR_ILLEGAL_STATE;
   const Capture ended = *found;
   if (ended.thread != std::this_thread::get_id() && ended.mode != CU_STREAM_CAPTURE_MODE_RELAXED)

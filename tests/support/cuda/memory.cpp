@@ -32,8 +32,9 @@ struct Pool {
   const int device;
 };
 
-/// Returns the allocation that contains [address, address + size), or null. The world is locked.
-const Allocation* find(CUdeviceptr address, std::size_t size) {
+}  // namespace
+
+Allocation* find_allocation(CUdeviceptr address, std::size_t size) {
   auto next = world().memory.upper_bound(address);
   if (next == world().memory.begin()) return nullptr;
   --next;
@@ -41,7 +42,6 @@ const Allocation* find(CUdeviceptr address, std::size_t size) {
              ? &next->second
              : nullptr;
 }
-}  // namespace
 
 void poison(void* memory, std::size_t size, int with) {
   constexpr std::size_t most = 1u << 20;
@@ -60,13 +60,13 @@ std::size_t mapped(std::size_t size) { return (size + 4095) & ~std::size_t{4095}
 bool is_known(CUdeviceptr address, std::size_t size) {
   const Unseen unseen;
   const std::lock_guard lock(world().mutex);
-  return find(address, size) != nullptr;
+  return find_allocation(address, size) != nullptr;
 }
 
 bool is_reached_by(int device, CUdeviceptr address, std::size_t size) {
   const Unseen unseen;
   const std::lock_guard lock(world().mutex);
-  const Allocation* const found = find(address, size);
+  const Allocation* const found = find_allocation(address, size);
   return found && (found->pinned || found->device == device);
 }
 

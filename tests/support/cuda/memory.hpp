@@ -16,6 +16,8 @@ void show(CUdeviceptr address, const Allocation& seen);
 bool is_reached_by(int device, CUdeviceptr address, std::size_t size);
 /// Fresh memory is 0xcb and freed memory 0xdd: all of a small allocation, the ends of a large one.
 void poison(void* memory, std::size_t size, int with);
+/// Returns the allocation that contains [address, address + size), or null. The world is locked.
+Allocation* find_allocation(CUdeviceptr address, std::size_t size);
 /// Returns whether [address, address + size) is in one allocation.
 bool is_known(CUdeviceptr address, std::size_t size);
 inline std::byte* bytes(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }

@@ -37,11 +37,8 @@ bool is_behind(const Stream& stream, const Moment& moment) {
 
 /// The stream-ordered allocation that contains `address`, or null. The world is locked.
 Allocation* allocation_of(CUdeviceptr address) {
-  auto next = world().memory.upper_bound(address);
-  if (next == world().memory.begin()) return nullptr;
-  --next;
-  Allocation& found = next->second;
-  return found.pool && address - next->first < found.size && !found.allocated.empty() ? &found : nullptr;
+  Allocation* const found = find_allocation(address, 1);
+  return found && !found->allocated.empty() ? found : nullptr;
 }
 
 }  // namespace
