@@ -45,8 +45,9 @@ struct LaunchKind {
 bool read_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchKind& kind);
 /// Returns the block of a kernel's parameters, given a pointer to each.
 std::vector<std::byte> gather(const Kernel& kernel, void** parameters);
-/// Submits a launch to a stream; the attributes of `config` are ignored.
-CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function, void** parameters,
-                void** extra);
+class Sequence;
+/// Submits a launch; the stream and the attributes of `config` are ignored.
+CUresult push_launch(Sequence& on, const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function,
+                     void** parameters, void** extra);
 
 }  // namespace standin

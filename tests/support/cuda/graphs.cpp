@@ -1,4 +1,5 @@
-// Graphs. The nodes run in an order that the edges allow, drawn anew for each launch, so that a missing edge shows.
+// Graphs. Nodes without a path between them run at the same time (team.hpp), in an order that is drawn anew for each launch, so
+// that a missing edge shows.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -27,6 +28,7 @@ struct GraphNode {
 struct Graph {
   static constexpr std::string_view kind = "graphs";
   std::vector<GraphNode> nodes;
+  std::vector<std::vector<bool>> behind{};  // [i][j]: a path leads from node j to node i
   std::mt19937 random{};
   std::shared_ptr<Mark> last{};  // of its launches, which are serialized
 };
@@ -136,12 +138,24 @@ CUresult GraphAddEmptyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode
   WYE_NEEDS(Graph, its, graph);
   return add_node(handle, *its, after, count, {});
 }
+/// Returns for each node which others are before it. Edges lead to later nodes.
+std::vector<std::vector<bool>> paths(const std::vector<GraphNode>& nodes) {
+  std::vector<std::vector<bool>> behind;
+  for (const GraphNode& node : nodes) {
+    auto& all = behind.emplace_back(nodes.size(), false);
+    for (const std::size_t before : node.after) {
+      all[before] = true;
+      for (std::size_t i = 0; i < before; ++i) all[i] = all[i] || behind[before][i];
+    }
+  }
+  return behind;
+}
 CUresult GraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Graph, its, graph);
   static std::atomic<unsigned> count{0};
   create<Graph>(executable,
-                Graph{its->nodes, std::mt19937(world().seed.load() * 104729u + ++count), nullptr});
+                Graph{its->nodes, paths(its->nodes), std::mt19937(world().seed.load() * 104729u + ++count)});
   return CUDA_SUCCESS;
 }
 CUresult GraphExecDestroy(CUgraphExec executable) { return destroy<Graph>(executable); }
@@ -166,13 +180,23 @@ CUresult GraphExecMemsetNodeSetParams(CUgraphExec executable, CUgraphNode handle
   GraphNode* const node = node_of(*its, handle, GraphNode::Kind::fill);
   return node ? read_fill(*node, *given) : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult do_node(GraphNode& node, CUstream stream) {
+
+/// A node of a launch: its place in the order, behind all that its stream is behind, and its operation.
+class Place final : public Sequence {
+ public:
+  explicit Place(const Stream& stream) : Sequence(stream.device, stream.context, stream.number) {
+    moment = moment_of(stream);
+  }
+  void push(std::function<void()> its) override { operation = std::move(its); }
+  std::function<void()> operation = [] {};
+};
+
+CUresult push_node(Place& on, GraphNode& node) {
   switch (node.kind) {
     case GraphNode::Kind::empty: return CUDA_SUCCESS;
     case GraphNode::Kind::copy:
-      return MemcpyAsync(node.copy.dstDevice, node.copy.srcDevice, node.copy.WidthInBytes, stream);
-    case GraphNode::Kind::fill:
-      return MemsetD32Async(node.fill.dst, node.fill.value, node.fill.width, stream);
+      return push_copy(on, node.copy.dstDevice, node.copy.srcDevice, node.copy.WidthInBytes);
+    case GraphNode::Kind::fill: return push_fill(on, node.fill.dst, node.fill.value, node.fill.width);
     case GraphNode::Kind::kernel: break;
   }
   std::size_t size = node.block.size();
@@ -180,20 +204,56 @@ CUresult do_node(GraphNode& node, CUstream stream) {
                    CU_LAUNCH_PARAM_END};
   const CUDA_KERNEL_NODE_PARAMS& k = node.kernel;
   // A function has a context; a kernel has that of its node.
-  if (Stream* const on = find<Stream>(stream); !is_function(k.func) && on && on->context != k.ctx)
-    return CUDA_ERROR_INVALID_HANDLE;
+  if (!is_function(k.func) && on.context != k.ctx) return CUDA_ERROR_INVALID_HANDLE;
   CUlaunchConfig config{};
   config.gridDimX = k.gridDimX, config.gridDimY = k.gridDimY, config.gridDimZ = k.gridDimZ;
   config.blockDimX = k.blockDimX, config.blockDimY = k.blockDimY, config.blockDimZ = k.blockDimZ;
   config.sharedMemBytes = k.sharedMemBytes;
-  config.hStream = stream;
   if (node.in_one_piece || size == 0)
-    return launch(config, node.launched, k.func, nullptr, size == 0 ? nullptr : extra);
+    return push_launch(on, config, node.launched, k.func, nullptr, size == 0 ? nullptr : extra);
   std::vector<void*> each;
   for (const auto& [offset, bytes_of_it] : kernel_of(k.func).parameters)
     each.push_back(node.block.data() + offset);
-  return launch(config, node.launched, k.func, each.data(), nullptr);
+  return push_launch(on, config, node.launched, k.func, each.data(), nullptr);
 }
+
+/// Bytes that a node writes, or may use.
+struct Access {
+  std::size_t node;
+  CUdeviceptr begin;
+  std::size_t size;
+};
+
+/// Breaks the device if a copy or a fill writes bytes that another node uses, and no path leads from one to the other. A kernel
+/// uses at least the byte at each address among its parameters.
+void check_paths(const Graph& executable) {
+  std::vector<Access> writes, uses;
+  for (std::size_t i = 0; i < executable.nodes.size(); ++i) {
+    const GraphNode& node = executable.nodes[i];
+    if (node.kind == GraphNode::Kind::copy) {
+      writes.push_back({i, node.copy.dstDevice, node.copy.WidthInBytes});
+      uses.push_back({i, node.copy.srcDevice, node.copy.WidthInBytes});
+    } else if (node.kind == GraphNode::Kind::fill) {
+      writes.push_back({i, node.fill.dst, node.fill.width * 4});
+    } else if (node.kind == GraphNode::Kind::kernel) {
+      for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= node.block.size(); at += sizeof(CUdeviceptr)) {
+        CUdeviceptr address = 0;
+        std::memcpy(&address, node.block.data() + at, sizeof(address));
+        uses.push_back({i, address, 1});
+      }
+    }
+  }
+  uses.insert(uses.end(), writes.begin(), writes.end());
+  for (const Access& write : writes)
+    for (const Access& use : uses)
+      if (write.node != use.node && write.begin < use.begin + use.size &&
+          use.begin < write.begin + write.size && !executable.behind[write.node][use.node] &&
+          !executable.behind[use.node][write.node])
+        return break_device(
+            CUDA_ERROR_ILLEGAL_ADDRESS,
+            "a node of a graph writes memory that another node uses, and no path orders them");
+}
+
 CUresult GraphLaunch(CUgraphExec handle, CUstream stream) {
   WYE_NEEDS_CONTEXT;
   WYE_NEEDS(Stream, on, stream);
@@ -203,17 +263,16 @@ CUresult GraphLaunch(CUgraphExec handle, CUstream stream) {
     await(*on, executable.last->moment);
     on->push([mark = executable.last] { (void)wait_for(*mark); });
   }
-  std::vector<bool> done(executable.nodes.size(), false);
-  for (std::size_t left = done.size(); left != 0; --left) {
-    std::vector<std::size_t> ready;
-    for (std::size_t i = 0; i < done.size(); ++i)
-      if (!done[i] && std::all_of(executable.nodes[i].after.begin(), executable.nodes[i].after.end(),
-                                  [&](std::size_t before) { return done[before]; }))
-        ready.push_back(i);
-    const std::size_t i = ready[executable.random() % ready.size()];
-    if (const CUresult r = do_node(executable.nodes[i], stream); r != CUDA_SUCCESS) return r;
-    done[i] = true;
+  const auto run = std::make_shared<GraphRun>(executable.nodes.size(), executable.random());
+  for (std::size_t i = 0; i < executable.nodes.size(); ++i) {
+    Place place(*on);
+    if (const CUresult r = push_node(place, executable.nodes[i]); r != CUDA_SUCCESS) return r;
+    run->nodes[i].after = executable.nodes[i].after;
+    run->nodes[i].operation = std::move(place.operation);
   }
+  check_paths(executable);
+  begin(*on);  // one operation, as which its nodes have noted their memory
+  on->push([on, run] { on->team.run(*run); });
   executable.last = on->mark();
   return CUDA_SUCCESS;
 }

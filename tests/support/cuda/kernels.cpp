@@ -196,16 +196,14 @@ std::vector<std::byte> gather(const Kernel& kernel, void** parameters) {
   return block;
 }
 
-CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function, void** parameters,
-                void** extra) {
-  WYE_NEEDS_CONTEXT;
-  WYE_NEEDS(Stream, on, config.hStream);
+CUresult push_launch(Sequence& on, const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function,
+                     void** parameters, void** extra) {
   const Kernel& kernel = kernel_of(function);
   const dim3 grid{config.gridDimX, config.gridDimY, config.gridDimZ},
       block{config.blockDimX, config.blockDimY, config.blockDimZ};
   const unsigned shared = config.sharedMemBytes;
   // A kernel takes the context of its stream.
-  if (is_function(function) && on->context != kernel.context) return CUDA_ERROR_INVALID_HANDLE;
+  if (is_function(function) && on.context != kernel.context) return CUDA_ERROR_INVALID_HANDLE;
   // The header forbids `extra` for a cooperative kernel in a graph node; cuLaunchCooperativeKernel has no such
   // parameter.
   if ((extra && (parameters || kind.cooperative)) || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
@@ -239,16 +237,16 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
   }
   if (bytes.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
   const twin::Kernel* const code = kernel.twin;  // the library may be unloaded before it runs
-  begin(*on);
-  note_parameters(*on, bytes);
+  begin(on);
+  note_parameters(on, bytes);
   Latency* lasts = latency("kernel/" + kernel.name);
   if (!lasts) lasts = latency("kernel");
-  on->push([=, parameters = std::move(bytes)] {
+  on.push([=, parameters = std::move(bytes)] {
     if (broken()) return;
     const auto begin = Latency::Clock::now();
     const twin::Launch launch{code,   parameters.data(), grid,         block,
                               shared, world().order,     kind.cluster, kind.cooperative};
-    const std::string wrong = on->run(launch);
+    const std::string wrong = run_kernel(launch);
     if (!wrong.empty()) break_device(719, wrong.c_str());
     if (lasts) lasts->spend(begin);
   });
@@ -257,6 +255,12 @@ CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction
 
 namespace {
 
+CUresult launch(const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function, void** parameters,
+                void** extra) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, config.hStream);
+  return push_launch(*on, config, kind, function, parameters, extra);
+}
 CUresult LaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                       unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra) {
   CUlaunchConfig config{};

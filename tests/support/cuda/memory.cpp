@@ -269,16 +269,14 @@ CUresult MemHostGetDevicePointer(CUdeviceptr* address, void* memory, unsigned) {
 }  // namespace
 
 /// Refuses memory that is not pinned: a driver's behaviour with it is not defined enough to depend on.
-CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream) {
-  WYE_NEEDS_CONTEXT;
-  WYE_NEEDS(Stream, on, stream);
-  if (!is_reached_by(on->device, to, size) || !is_reached_by(on->device, from, size))
+CUresult push_copy(Sequence& on, CUdeviceptr to, CUdeviceptr from, std::size_t size) {
+  if (!is_reached_by(on.device, to, size) || !is_reached_by(on.device, from, size))
     return CUDA_ERROR_INVALID_VALUE;
   Latency* const lasts = latency("copy");
-  begin(*on);
-  note_use(*on, to, "a copy");
-  note_use(*on, from, "a copy");
-  on->push([=] {
+  begin(on);
+  note_use(on, to, "a copy");
+  note_use(on, from, "a copy");
+  on.push([=] {
     if (broken()) return;
     const auto begin = Latency::Clock::now();
     if (!is_known(to, size) || !is_known(from, size))
@@ -325,13 +323,11 @@ CUresult MemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* list, std::s
 
 }  // namespace
 
-CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUstream stream) {
-  WYE_NEEDS_CONTEXT;
-  WYE_NEEDS(Stream, on, stream);
+CUresult push_fill(Sequence& on, CUdeviceptr to, unsigned pattern, std::size_t count) {
   if (to % 4 != 0 || !is_known(to, count * 4)) return CUDA_ERROR_INVALID_VALUE;
-  begin(*on);
-  note_use(*on, to, "a fill");
-  on->push([=] {
+  begin(on);
+  note_use(on, to, "a fill");
+  on.push([=] {
     if (broken()) return;
     if (!is_known(to, count * 4))
       return break_device(700, "a fill begins when its memory has been given back");
@@ -341,6 +337,17 @@ CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUs
 }
 
 namespace {
+
+CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, stream);
+  return push_copy(*on, to, from, size);
+}
+CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUstream stream) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Stream, on, stream);
+  return push_fill(*on, to, pattern, count);
+}
 
 WYE_ENTRY_POINTS(WYE_OLDER(MemGetInfo, 2000), WYE_ENTRY(MemGetInfo, 3020), WYE_OLDER(MemAlloc, 2000),
                  WYE_ENTRY(MemAlloc, 3020), WYE_OLDER(MemFree, 2000), WYE_ENTRY(MemFree, 3020),

@@ -23,8 +23,8 @@ bool is_known(CUdeviceptr address, std::size_t size);
 inline std::byte* bytes(CUdeviceptr address) { return reinterpret_cast<std::byte*>(address); }
 std::size_t total_memory();
 
-// Entry points that become nodes of a graph.
-CUresult MemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream);
-CUresult MemsetD32Async(CUdeviceptr to, unsigned pattern, std::size_t count, CUstream stream);
+class Sequence;
+CUresult push_copy(Sequence& on, CUdeviceptr to, CUdeviceptr from, std::size_t size);
+CUresult push_fill(Sequence& on, CUdeviceptr to, unsigned pattern, std::size_t count);
 
 }  // namespace standin

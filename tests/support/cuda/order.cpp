@@ -28,10 +28,10 @@ void add(Moment& to, const Moment& from) {
     if (streams().contains(stream)) to[stream] = std::max(to[stream], count);
 }
 
-bool is_behind(const Stream& stream, const Moment& moment) {
+bool is_behind(const Sequence& on, const Moment& moment) {
   return std::all_of(moment.begin(), moment.end(), [&](const auto& one) {
-    const auto known = stream.moment.find(one.first);
-    return (known != stream.moment.end() && known->second >= one.second) || !streams().contains(one.first);
+    const auto known = on.moment.find(one.first);
+    return (known != on.moment.end() && known->second >= one.second) || !streams().contains(one.first);
   });
 }
 
@@ -56,18 +56,18 @@ void leave(const Stream& stream) {
   seen().erase(stream.number);
 }
 
-void begin(Stream& stream) {
+void begin(Sequence& on) {
   const Unseen unseen;
   const std::lock_guard lock(world().mutex);
-  std::erase_if(stream.moment, [](const auto& one) { return !streams().contains(one.first); });
-  add(stream.moment, seen());
-  ++stream.moment[stream.number];
+  std::erase_if(on.moment, [](const auto& one) { return !streams().contains(one.first); });
+  add(on.moment, seen());
+  ++on.moment[on.number];
 }
 
-Moment moment_of(const Stream& stream) {
+Moment moment_of(const Sequence& on) {
   const Unseen unseen;
   const std::lock_guard lock(world().mutex);
-  return stream.moment;
+  return on.moment;
 }
 
 void await(Stream& stream, const Moment& moment) {
@@ -89,15 +89,14 @@ void see_all() {
     if (its.kind == Stream::kind) add(seen(), static_cast<const Stream*>(object)->moment);
 }
 
-void note_allocation(Stream& stream, CUdeviceptr address) {
+void note_allocation(Sequence& on, CUdeviceptr address) {
   const Unseen unseen;
   const std::lock_guard lock(world().mutex);
   const auto known = world().memory.find(address);
-  if (known != world().memory.end())
-    known->second.allocated = {{stream.number, stream.moment[stream.number]}};
+  if (known != world().memory.end()) known->second.allocated = {{on.number, on.moment[on.number]}};
 }
 
-void note_use(Stream& stream, CUdeviceptr address, const char* what) {
+void note_use(Sequence& on, CUdeviceptr address, const char* what) {
   std::string wrong;
   {
     const Unseen unseen;
@@ -106,33 +105,33 @@ void note_use(Stream& stream, CUdeviceptr address, const char* what) {
     if (!memory) return;
     if (memory->is_freed)
       wrong = std::string(what) + " uses memory that has been freed";
-    else if (!is_behind(stream, memory->allocated))
+    else if (!is_behind(on, memory->allocated))
       wrong = std::string(what) + " uses memory, and nothing orders it behind the allocation";
     else
-      memory->uses[stream.number] = stream.moment[stream.number];
+      memory->uses[on.number] = on.moment[on.number];
   }
   if (!wrong.empty()) break_device(CUDA_ERROR_ILLEGAL_ADDRESS, wrong.c_str());
 }
 
-void note_free(Stream& stream, CUdeviceptr address) {
+void note_free(Sequence& on, CUdeviceptr address) {
   bool is_ordered = true;
   {
     const Unseen unseen;
     const std::lock_guard lock(world().mutex);
     Allocation* const memory = allocation_of(address);
     if (!memory) return;
-    is_ordered = !memory->is_freed && is_behind(stream, memory->allocated) && is_behind(stream, memory->uses);
+    is_ordered = !memory->is_freed && is_behind(on, memory->allocated) && is_behind(on, memory->uses);
     memory->is_freed = true;
   }
   if (!is_ordered)
     break_device(CUDA_ERROR_ILLEGAL_ADDRESS, "memory is freed, and nothing orders that behind its last use");
 }
 
-void note_parameters(Stream& stream, const std::vector<std::byte>& parameters) {
+void note_parameters(Sequence& on, const std::vector<std::byte>& parameters) {
   for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= parameters.size(); at += sizeof(CUdeviceptr)) {
     CUdeviceptr address = 0;
     std::memcpy(&address, parameters.data() + at, sizeof(address));
-    note_use(stream, address, "a kernel");
+    note_use(on, address, "a kernel");
   }
 }
 

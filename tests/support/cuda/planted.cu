@@ -60,6 +60,23 @@ extern "C" __global__ void atomic_add(float* out) {
   if (threadIdx.x == 0u) atomicAdd(out, 1.0f);
 }
 
+// Waits until two kernels are here, but not forever: a kernel without another beside it gives up.
+__device__ inline bool meets(unsigned* here, unsigned patience) {
+  atomicAdd(here, 1u);
+  for (; patience != 0u; --patience)
+    if (atomicAdd(here, 0u) == 2u) return true;
+  return false;
+}
+extern "C" __global__ void meet(unsigned* counts, unsigned patience) {
+  if (meets(counts, patience)) atomicAdd(counts + 1, 1u);
+}
+// Between its read and its write there is time for another kernel's read.
+extern "C" __global__ void slow_add(unsigned* counts, unsigned patience) {
+  const unsigned was = counts[1];
+  meets(counts, patience);
+  counts[1] = was + 1u;
+}
+
 extern "C" __global__ void outside_global(float* out) { out[threadIdx.x + 1u] = 1.0f; }
 extern "C" __global__ void outside_static_shared(float* out) {
   __shared__ float all[64];

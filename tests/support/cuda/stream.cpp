@@ -5,22 +5,8 @@
 
 #include "support/cuda/capture.hpp"
 #include "support/cuda/memory.hpp"
-#include "support/cuda/order.hpp"
 
 namespace standin {
-namespace {
-
-constexpr bool has_tsan() {
-#if defined(__SANITIZE_THREAD__)
-  return true;
-#elif defined(__has_feature)
-  return __has_feature(thread_sanitizer);
-#else
-  return false;
-#endif
-}
-
-}  // namespace
 
 Queue::Queue(bool delays) : delays_(delays), random_(world().seed.load() * 7919u + ++count) {
   thread_ = std::thread([this] { run(); });
@@ -66,7 +52,7 @@ void Queue::run() {
     queue_.pop_front();
   }
 }
-Stream::Stream(int of, CUcontext in) : Queue(true), device(of), context(in) { enter(*this); }
+Stream::Stream(int of, CUcontext in) : Queue(true), Sequence(of, in, ++created) { enter(*this); }
 Stream::~Stream() {
   end();
   leave(*this);
@@ -76,16 +62,17 @@ std::shared_ptr<Mark> Stream::mark() {
   mark->moment = moment_of(*this);
   return mark;
 }
-std::string Stream::run(const twin::Launch& launch) {
+std::string run_kernel(const twin::Launch& launch) {
+  static thread_local std::vector<std::unique_ptr<Queue>> helpers;
   static const auto workers = static_cast<std::size_t>(setting("WYE_STANDIN_WORKERS", has_tsan() ? 2 : 1));
   const std::size_t blocks = std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const std::size_t parts = std::max<std::size_t>(1, std::min(workers, blocks));
   std::vector<std::string> wrong(parts);
-  while (helpers_.size() + 1 < parts) helpers_.push_back(std::make_unique<Queue>(false));
+  while (helpers.size() + 1 < parts) helpers.push_back(std::make_unique<Queue>(false));
   std::vector<std::shared_ptr<Mark>> ends;
   for (std::size_t i = 1; i < parts; ++i) {
-    helpers_[i - 1]->push([&launch, &wrong, i, parts] { wrong[i] = twin::run(launch, i, parts); });
-    ends.push_back(helpers_[i - 1]->mark());
+    helpers[i - 1]->push([&launch, &wrong, i, parts] { wrong[i] = twin::run(launch, i, parts); });
+    ends.push_back(helpers[i - 1]->mark());
   }
   wrong[0] = twin::run(launch, 0, parts);
   for (const auto& end : ends) (void)wait_for(*end);

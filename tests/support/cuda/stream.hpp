@@ -5,7 +5,8 @@
 #include <random>
 #include <thread>
 
-#include "support/cuda/world.hpp"
+#include "support/cuda/order.hpp"
+#include "support/cuda/team.hpp"
 
 namespace standin {
 
@@ -43,24 +44,22 @@ class Queue {
   std::thread thread_;
 };
 
-/// A stream: its queue, and its helper threads if a kernel's blocks run on several. Helpers are not shared: two streams
-/// with common helpers would be ordered by them.
-class Stream : public Queue {
+/// Runs a kernel on this thread, and its blocks on helper threads too if there are several. Returns the error. Each thread has
+/// its own helpers: two streams with common helpers would be ordered by them.
+std::string run_kernel(const twin::Launch& launch);
+
+/// A stream: its queue, and its team for graphs.
+class Stream final : public Queue, public Sequence {
  public:
   static constexpr std::string_view kind = "streams";
   Stream(int of, CUcontext in);
-  ~Stream();
-  /// Runs a kernel on the stream's thread. Returns the error.
-  std::string run(const twin::Launch& launch);
+  ~Stream() override;
+  void push(std::function<void()> operation) override { Queue::push(std::move(operation)); }
   std::shared_ptr<Mark> mark();
-  const int device;
-  const CUcontext context;
-  const unsigned number = ++created;
-  Moment moment{};  // when its operations so far are complete; under the world's mutex
+  Team team;
 
  private:
   static inline std::atomic<unsigned> created{0};
-  std::vector<std::unique_ptr<Queue>> helpers_;
 };
 
 struct Event {

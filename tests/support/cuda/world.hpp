@@ -59,6 +59,16 @@ class Unseen {
   }
 };
 
+constexpr bool has_tsan() {
+#if defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+  return __has_feature(thread_sanitizer);
+#else
+  return false;
+#endif
+}
+
 /// Returns an environment variable; stand_in.cpp lists them.
 long long setting(const char* name, long long otherwise);
 /// The architecture of its devices: 90 is sm_90.

@@ -165,12 +165,84 @@ bool freed(bool waits) {
   return std::memcmp(rig.from, rig.to, size) == 0;
 }
 
+// ---- graphs ----
+
+constexpr char graph_kernels[] = R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry meet(
+	.param .u64 meet_param_0,
+	.param .u32 meet_param_1
+)
+{
+	ret;
+}
+.visible .entry slow_add(
+	.param .u64 slow_add_param_0,
+	.param .u32 slow_add_param_1
+)
+{
+	ret;
+}
+)";
+
+/// Launches a graph of two nodes of one kernel, with an edge between them or without. Returns the second of the two numbers
+/// that they share.
+unsigned two_nodes(const char* name, bool has_edge) {
+  const Rig rig;
+  CUlibrary library{};
+  CUkernel code{};
+  WYE_CALL(LibraryLoadData, 12000, &library, graph_kernels, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  WYE_CALL(LibraryGetKernel, 12000, &code, library, name);
+  CUgraph graph{};
+  CUgraphExec executable{};
+  WYE_CALL(GraphCreate, 10000, &graph, 0);
+  CUDA_MEMSET_NODE_PARAMS zero{};
+  zero.dst = rig.memory;
+  zero.elementSize = 4;
+  zero.width = 2;
+  zero.height = 1;
+  CUgraphNode begin{}, before{}, node{};
+  WYE_CALL(GraphAddMemsetNode, 10000, &begin, graph, nullptr, 0, &zero, rig.context);
+  unsigned patience =
+      std::string_view(name) == "meet" ? (has_edge ? 1u << 12 : 1u << 30) : (has_edge ? 1u << 12 : 1u << 24);
+  CUdeviceptr counts = rig.memory;
+  void* parameters[] = {&counts, &patience};
+  CUDA_KERNEL_NODE_PARAMS kernel_node{};
+  kernel_node.kern = code;
+  kernel_node.ctx = rig.context;
+  kernel_node.gridDimX = kernel_node.gridDimY = kernel_node.gridDimZ = 1;
+  kernel_node.blockDimX = kernel_node.blockDimY = kernel_node.blockDimZ = 1;
+  kernel_node.kernelParams = parameters;
+  WYE_CALL(GraphAddKernelNode, 12000, &before, graph, &begin, 1, &kernel_node);
+  WYE_CALL(GraphAddKernelNode, 12000, &node, graph, has_edge ? &before : &begin, 1, &kernel_node);
+  WYE_CALL(GraphInstantiateWithFlags, 11040, &executable, graph, 0);
+  WYE_CALL(GraphLaunch, 10000, executable, rig.a);
+  WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, 8, rig.a);
+  rig.synchronize();
+  WYE_CALL(GraphExecDestroy, 10000, executable);
+  WYE_CALL(GraphDestroy, 10000, graph);
+  WYE_CALL(LibraryUnload, 12000, library);
+  WYE_CALL(MemFreeAsync, 11020, rig.memory, rig.a);
+  return static_cast<const unsigned*>(rig.to)[1];
+}
+
+/// Two kernels that wait for each other. Nodes that ran one after the other would not meet: with an edge they do not.
+bool meeting(bool at_once) { return two_nodes("meet", !at_once) == 2; }
+
+/// Two kernels that each add to a number by a read and a write. Without an edge an addition is lost.
+bool missing_edge(bool has_edge) { return two_nodes("slow_add", has_edge) == 2; }
+
 struct Fault {
   const char* name;
   bool (*right)(bool waits);
 };
-constexpr Fault faults[] = {
-    {"second_stream", second_stream}, {"much_later", much_later}, {"rewritten", rewritten}, {"freed", freed}};
+constexpr Fault faults[] = {{"second_stream", second_stream},
+                            {"much_later", much_later},
+                            {"rewritten", rewritten},
+                            {"freed", freed},
+                            {"meeting", meeting},
+                            {"missing_edge", missing_edge}};
 
 }  // namespace
 
