@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "support/cuda/capture.hpp"
+
 namespace standin {
 namespace {
 
@@ -101,7 +103,65 @@ CUresult read_ptx(const char* code, Library& library) {
   return library.kernels.empty() ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
 }
 
+/// The context of a partition is "a normal primary context" (cuda.h at cuCtxFromGreenCtx).
+CUcontext full_context(CUcontext context) { return is_partition(context) ? primary(0) : context; }
+
+/// The kernels that run, by number, each with its context. Hidden from ThreadSanitizer: a load orders no work.
+struct RunningKernels {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t count = 0;
+  std::map<std::uint64_t, CUcontext> all;
+};
+RunningKernels& running_kernels() {
+  static auto& kernels = *new RunningKernels;  // never destroyed, as the world
+  return kernels;
+}
+
 }  // namespace
+
+RunningKernel::RunningKernel(CUcontext context)
+    : number_([=] {
+        const Unseen unseen;
+        const CUcontext in = full_context(context);
+        RunningKernels& kernels = running_kernels();
+        const std::lock_guard lock(kernels.mutex);
+        kernels.all[++kernels.count] = in;
+        return kernels.count;
+      }()) {}
+RunningKernel::~RunningKernel() {
+  const Unseen unseen;
+  RunningKernels& kernels = running_kernels();
+  const std::lock_guard lock(kernels.mutex);
+  kernels.all.erase(number_);
+  kernels.changed.notify_all();
+}
+
+bool is_loaded(const Kernel& kernel, CUcontext context) {
+  context = full_context(context);
+  const std::lock_guard lock(world().mutex);
+  return kernel.loaded.contains(context);
+}
+
+CUresult load(Kernel& kernel, CUcontext context) {
+  if (is_loaded(kernel, context)) return CUDA_SUCCESS;
+  if (const int code = prohibited("cuFuncLoad")) return static_cast<CUresult>(code);
+  if (const int code = scripted("load")) return static_cast<CUresult>(code);
+  if (kernel.fits != CUDA_SUCCESS) return kernel.fits;
+  context = full_context(context);
+  {
+    const Unseen unseen;
+    RunningKernels& kernels = running_kernels();
+    std::unique_lock lock(kernels.mutex);
+    kernels.changed.wait(lock, [&, last = kernels.count] {
+      return std::none_of(kernels.all.begin(), kernels.all.end(),
+                          [&](const auto& one) { return one.first <= last && one.second == context; });
+    });
+  }
+  const std::lock_guard lock(world().mutex);
+  kernel.loaded.insert(context);
+  return CUDA_SUCCESS;
+}
 
 CUresult read_code(const void* code, Library& library) {
   return std::memcmp(code, ELFMAG, SELFMAG) == 0 ? read_cubin(static_cast<const std::byte*>(code), library)

@@ -1,5 +1,6 @@
 #pragma once
 // Loaded code: its kernels and the layout of their parameters.
+#include <set>
 #include <utility>
 
 #include "support/cuda/world.hpp"
@@ -15,7 +16,7 @@ struct Kernel {
   int dynamic_shared = 48 << 10;  // at most
   bool large_clusters = false;    // more than 8 blocks
   CUcontext context = nullptr;    // of its function
-  bool loaded = false;            // into the context
+  std::set<CUcontext> loaded;     // the contexts into which it is loaded; under the world's mutex
   CUresult fits = CUDA_SUCCESS;   // whether it can be loaded
   void** log = nullptr;           // the option for the message of a failed load
 };
@@ -45,6 +46,22 @@ struct LaunchKind {
 bool read_attribute(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchKind& kind);
 /// Returns the block of a kernel's parameters, given a pointer to each.
 std::vector<std::byte> gather(const Kernel& kernel, void** parameters);
+/// A kernel that runs in a context, while the object exists.
+class RunningKernel {
+ public:
+  explicit RunningKernel(CUcontext context);
+  RunningKernel(const RunningKernel&) = delete;
+  ~RunningKernel();
+
+ private:
+  const std::uint64_t number_;
+};
+/// Loads a kernel into a context unless it is loaded there. A driver with CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2,
+/// does so when a function is needed for that context, such as in a launch (cuda.h at cuLibraryLoadData). It may have to
+/// synchronize the context ("Lazy Loading" in the CUDA programming guide): this one waits for all kernels that run there.
+CUresult load(Kernel& kernel, CUcontext context);
+bool is_loaded(const Kernel& kernel, CUcontext context);
+
 class Sequence;
 /// Submits a launch; the stream and the attributes of `config` are ignored.
 CUresult push_launch(Sequence& on, const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function,

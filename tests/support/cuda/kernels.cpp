@@ -87,15 +87,17 @@ CUresult KernelGetFunction(CUfunction* function, CUkernel kernel) {
   if (its.fits != CUDA_SUCCESS) return its.fits;
   // The context of a partition is "a normal primary context" (cuda.h at cuCtxFromGreenCtx).
   its.context = is_partition(contexts.back()) ? primary(0) : contexts.back();
-  its.loaded = setting("WYE_STANDIN_VERSION", 13000) < 12040;
+  // A driver without cuFuncLoad loads here (CUDA C++ programming guide 12.2, "Lazy Loading").
+  if (setting("WYE_STANDIN_VERSION", 13000) < 12040)
+    if (const CUresult r = load(its, its.context); r != CUDA_SUCCESS) return r;
   *function = reinterpret_cast<CUfunction>(reinterpret_cast<std::uintptr_t>(kernel) | 1);
   return CUDA_SUCCESS;
 }
 /// Since CUDA 12.4 a function is not loaded unless the caller requests it.
 CUresult FuncLoad(CUfunction function) {
   WYE_NEEDS_CONTEXT;
-  kernel_of(function).loaded = true;
-  return CUDA_SUCCESS;
+  Kernel& kernel = kernel_of(function);
+  return load(kernel, kernel.context);
 }
 CUresult KernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* size) {
   WYE_NEEDS_CONTEXT;
@@ -140,7 +142,8 @@ CUresult OccupancyMaxActiveClusters(int* count, CUfunction function, const CUlau
 }
 CUresult FuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   WYE_NEEDS_CONTEXT;
-  if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK && !kernel_of(function).loaded)
+  if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
+      !is_loaded(kernel_of(function), kernel_of(function).context))
     return CUDA_ERROR_FUNCTION_NOT_LOADED;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = registers(); return CUDA_SUCCESS;
@@ -198,7 +201,7 @@ std::vector<std::byte> gather(const Kernel& kernel, void** parameters) {
 
 CUresult push_launch(Sequence& on, const CUlaunchConfig& config, const LaunchKind& kind, CUfunction function,
                      void** parameters, void** extra) {
-  const Kernel& kernel = kernel_of(function);
+  Kernel& kernel = kernel_of(function);
   const dim3 grid{config.gridDimX, config.gridDimY, config.gridDimZ},
       block{config.blockDimX, config.blockDimY, config.blockDimZ};
   const unsigned shared = config.sharedMemBytes;
@@ -236,13 +239,15 @@ CUresult push_launch(Sequence& on, const CUlaunchConfig& config, const LaunchKin
     bytes = gather(kernel, parameters);
   }
   if (bytes.size() != kernel.parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = load(kernel, on.context); r != CUDA_SUCCESS) return r;
   const twin::Kernel* const code = kernel.twin;  // the library may be unloaded before it runs
   begin(on);
   note_parameters(on, bytes);
   Latency* lasts = latency("kernel/" + kernel.name);
   if (!lasts) lasts = latency("kernel");
-  on.push([=, parameters = std::move(bytes)] {
+  on.push([=, context = on.context, parameters = std::move(bytes)] {
     if (broken()) return;
+    const RunningKernel running(context);
     const auto begin = Latency::Clock::now();
     const twin::Launch launch{code,   parameters.data(), grid,         block,
                               shared, world().order,     kind.cluster, kind.cooperative};

@@ -70,6 +70,9 @@ __device__ inline bool meets(unsigned* here, unsigned patience) {
 extern "C" __global__ void meet(unsigned* counts, unsigned patience) {
   if (meets(counts, patience)) atomicAdd(counts + 1, 1u);
 }
+extern "C" __global__ void meet_too(unsigned* counts, unsigned patience) {
+  if (meets(counts, patience)) atomicAdd(counts + 1, 1u);
+}
 // Between its read and its write there is time for another kernel's read.
 extern "C" __global__ void slow_add(unsigned* counts, unsigned patience) {
   const unsigned was = counts[1];

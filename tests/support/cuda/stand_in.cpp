@@ -15,6 +15,7 @@
 // of a function; 0: of each call), WYE_STANDIN_LATENCIES ("cuLaunchKernel:2,kernel:200,...": durations in microseconds).
 //
 // The names of latencies: a function ("cuMemAlloc": each call), "init" (the first call of cuInit), "context" (its creation),
+// "load" (of a kernel into a context: by its first launch there, or before by cuFuncLoad; also the name of its faults),
 // "kernel/add" (at least, of each kernel of this name), "kernel" (of each other kernel, and product of cuBLAS), "copy",
 // "cuEventSynchronize/wake" (the interrupt and the sleeper's return: of a thread that had to wait for an event with
 // CU_EVENT_BLOCKING_SYNC) and "cuStreamSynchronize/wake" (the same for a stream).

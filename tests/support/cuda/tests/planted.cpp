@@ -177,6 +177,13 @@ constexpr char graph_kernels[] = R"(.version 8.0
 {
 	ret;
 }
+.visible .entry meet_too(
+	.param .u64 meet_too_param_0,
+	.param .u32 meet_too_param_1
+)
+{
+	ret;
+}
 .visible .entry slow_add(
 	.param .u64 slow_add_param_0,
 	.param .u32 slow_add_param_1
@@ -233,6 +240,33 @@ bool meeting(bool at_once) { return two_nodes("meet", !at_once) == 2; }
 /// Two kernels that each add to a number by a read and a write. Without an edge an addition is lost.
 bool missing_edge(bool has_edge) { return two_nodes("slow_add", has_edge) == 2; }
 
+/// Two kernels on two streams that wait for each other. If the second is not loaded, its launch waits for the first to end.
+bool not_loaded(bool loads) {
+  const Rig rig;
+  CUlibrary library{};
+  WYE_CALL(LibraryLoadData, 12000, &library, graph_kernels, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  CUkernel kernels[2]{};
+  CUfunction functions[2]{};
+  for (int i = 0; i < 2; ++i) {
+    WYE_CALL(LibraryGetKernel, 12000, &kernels[i], library, i == 0 ? "meet" : "meet_too");
+    WYE_CALL(KernelGetFunction, 12000, &functions[i], kernels[i]);
+    if (loads) WYE_CALL(FuncLoad, 12040, functions[i]);
+  }
+  WYE_CALL(MemsetD32Async, 3020, rig.memory, 0, 2, rig.a);
+  rig.synchronize();
+  CUdeviceptr counts = rig.memory;
+  unsigned patience = loads ? 1u << 30 : 1u << 20;
+  void* parameters[] = {&counts, &patience};
+  WYE_CALL(LaunchKernel, 4000, functions[0], 1, 1, 1, 1, 1, 1, 0, rig.a, parameters, nullptr);
+  WYE_CALL(LaunchKernel, 4000, functions[1], 1, 1, 1, 1, 1, 1, 0, rig.b, parameters, nullptr);
+  rig.synchronize();
+  WYE_CALL(MemcpyAsync, 4000, address(rig.to), rig.memory, 8, rig.a);
+  rig.synchronize();
+  WYE_CALL(LibraryUnload, 12000, library);
+  WYE_CALL(MemFreeAsync, 11020, rig.memory, rig.a);
+  return static_cast<const unsigned*>(rig.to)[1] == 2;
+}
+
 struct Fault {
   const char* name;
   bool (*right)(bool waits);
@@ -242,7 +276,8 @@ constexpr Fault faults[] = {{"second_stream", second_stream},
                             {"rewritten", rewritten},
                             {"freed", freed},
                             {"meeting", meeting},
-                            {"missing_edge", missing_edge}};
+                            {"missing_edge", missing_edge},
+                            {"not_loaded", not_loaded}};
 
 }  // namespace
 
