@@ -5,6 +5,7 @@
 // Environment variables set its properties: WYE_STANDIN_VERSION (13000), WYE_STANDIN_MEMORY (bytes), WYE_STANDIN_SEED
 // (0: no delays), WYE_STANDIN_ORDER (0: threads and blocks run in the order of their numbers; -1: in reverse; others:
 // at random, by this seed), WYE_STANDIN_WORKERS (1: host threads that run a kernel's blocks; with ThreadSanitizer 2),
+// WYE_STANDIN_NODES (4: nodes of a graph that run at once; with ThreadSanitizer 2, because it limits the number of fibers),
 // WYE_STANDIN_DEVICES (1; at most 8), WYE_STANDIN_PEERS (1: devices reach each other's memory), WYE_STANDIN_UUID (32
 // hexadecimal digits: the first device's), WYE_STANDIN_TIMELINES (1: timeline semaphores are supported),
 // WYE_STANDIN_ARCHITECTURE (90), WYE_STANDIN_MULTIPROCESSORS (132), WYE_STANDIN_REGISTERS (32: of one thread of any

@@ -113,7 +113,7 @@ void Team::run(GraphRun& run) {
       if (--missing[next] == 0) ready.push_back(next);
   };
   while (running != 0 || !ready.empty()) {
-    // All other nodes are behind a node that is ready while nothing runs, if it is alone: it needs no other thread.
+    // If one node is ready and none runs, all others are behind it: it runs on this thread.
     if (running == 0 && ready.size() == 1) {
       const std::size_t node = draw(ready, run.random);
       run_node(run, node);

@@ -19,8 +19,8 @@ struct GraphRun {
   std::atomic<bool> has_begun{false};
 };
 
-/// Threads, created when the nodes of a graph first fork. Nothing orders two nodes but the edges between them: the team's own
-/// lock is hidden from ThreadSanitizer, and nodes that are ready at the same time are given to different threads.
+/// Threads, created when the nodes of a graph first fork. To ThreadSanitizer nothing orders two nodes but the edges between
+/// them: the team's own lock is hidden from it. Nodes that are ready at the same time run on different threads.
 class Team {
  public:
   Team() = default;
