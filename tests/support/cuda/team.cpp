@@ -15,8 +15,8 @@ std::size_t most_at_once() {
 
 /// Runs a node behind those that it waits for. They are complete: the loads tell ThreadSanitizer so.
 void run_node(GraphRun& run, std::size_t i) {
-  GraphRun::Node& node = run.nodes[i];
   (void)run.has_begun.load(std::memory_order_acquire);
+  GraphRun::Node& node = run.nodes[i];
   for (const std::size_t before : node.after)
     (void)run.nodes[before].is_complete.load(std::memory_order_acquire);
   node.operation();
