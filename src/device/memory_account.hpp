@@ -35,7 +35,7 @@ std::string_view name(AccountLevel level) noexcept;
 /// A refused reservation leaves no charge. During a reservation other threads may see a part of it, and may be refused
 /// because of it.
 /// Threads: thread-safe; no lock but to list the accounts.
-class MemoryAccount {
+class MemoryAccount : public std::enable_shared_from_this<MemoryAccount> {
  public:
   static constexpr Bytes no_limit{~std::uint64_t{0}};
 
@@ -145,11 +145,12 @@ class MemoryCharge {
     if (tag_) tag_->release(bytes_);
   }
   Bytes bytes() const noexcept { return bytes_; }
-  /// Charges `bytes` to `account`. This charge must be empty.
+  /// Charges `bytes` to `account`, which outlives this charge or its next `narrow`. The results of `split` share its
+  /// ownership. This charge must be empty.
   /// Errors: those of `MemoryAccount::reserve`; this charge stays empty.
-  Result<void> fill(const std::shared_ptr<MemoryAccount>& account, Bytes bytes) {
-    if (auto reserved = account->reserve(bytes); !reserved) return reserved;
-    account_ = account;
+  Result<void> fill(MemoryAccount& account, Bytes bytes) {
+    if (auto reserved = account.reserve(bytes); !reserved) return reserved;
+    account_ = std::shared_ptr<MemoryAccount>(std::shared_ptr<void>(), &account);
     bytes_ = bytes;
     return {};
   }
@@ -162,7 +163,7 @@ class MemoryCharge {
   /// Returns a charge of `bytes`, at most `bytes()`, which are taken off this one.
   MemoryCharge split(Bytes bytes) noexcept {
     bytes_ -= bytes;
-    return MemoryCharge(account_, tag_, bytes);
+    return MemoryCharge(account_ ? account_->shared_from_this() : nullptr, tag_, bytes);
   }
 
  private:

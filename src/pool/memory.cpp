@@ -64,7 +64,7 @@ Result<void> Pool::reserve(std::size_t device, const std::shared_ptr<device::Mem
       now >= due && one.watch->next_check.compare_exchange_strong(due, now + check_period))
     check_memory(device);
   device::MemoryCharge& first = set.own == Bytes{} ? reserved.replicas : reserved.own;
-  auto charged = first.fill(one.account, set.all());
+  auto charged = first.fill(*one.account, set.all());
   if (!charged) charged = make_room(device, set.all(), first);
   if (options_.on_pressure) note_memory(device);
   if (!charged || set.own == Bytes{}) return charged;
