@@ -50,11 +50,7 @@ __device__ void fetch_lines(unsigned (*to)[line_words], const typename T::Number
 __device__ void load_transposed_pieces(unsigned (&to)[4], const unsigned (*lines)[line_words], unsigned word) {
   const unsigned lane = threadIdx.x % 32;
 #ifdef __CUDA_ARCH__
-  const unsigned from = unsigned(__cvta_generic_to_shared(&lines[lane % 16][word + lane / 16 * 4]));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from)
-               : "memory");
+  load_transposes(to, &lines[lane % 16][word + lane / 16 * 4]);
 #else
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned line = i % 2 * 8 + lane % 4 * 2, column = i / 2 * 8 + lane / 4, shift = column % 2 * 16;

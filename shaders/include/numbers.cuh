@@ -1,6 +1,7 @@
 #pragma once
 // Converts the numbers of matrices to and from float32. Four adjacent numbers are loaded by one instruction
 // if they are aligned to their size. Two are rounded together.
+#include "instructions.cuh"
 #include "narrow.cuh"
 
 struct Float {
@@ -61,11 +62,7 @@ struct Sixteen {
 
 struct Half : Sixteen<Half> {
 #ifdef __CUDA_ARCH__
-  __device__ static void split(unsigned word, float& low, float& high) {
-    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
-        : "=f"(low), "=f"(high)
-        : "r"(word));
-  }
+  __device__ static void split(unsigned word, float& low, float& high) { split_halves(word, low, high); }
 #else
   __device__ static void split(unsigned word, float& low, float& high) {
     low = value(word & 0xffffu);
@@ -80,16 +77,8 @@ struct Half : Sixteen<Half> {
   }
 #endif
   __device__ static unsigned rounded(float low, float high) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    unsigned word;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-#elif defined(__CUDA_ARCH__)
-    unsigned word;
-    asm("{ .reg .b16 low, high; cvt.rn.f16.f32 low, %1; cvt.rn.f16.f32 high, %2; mov.b32 %0, {low, high}; }"
-        : "=r"(word)
-        : "f"(low), "f"(high));
-    return word;
+#ifdef __CUDA_ARCH__
+    return pair_of_halves(low, high);
 #else
     return half_bits(low) | half_bits(high) << 16;
 #endif
@@ -103,9 +92,7 @@ struct Bfloat16 : Sixteen<Bfloat16> {
   }
   __device__ static unsigned rounded(float low, float high) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    unsigned word;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
+    return pair_of_bfloat16(low, high);
 #else
     return bfloat16_bits(low) | bfloat16_bits(high) << 16;
 #endif

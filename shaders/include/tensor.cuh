@@ -4,8 +4,6 @@
 // columns, with the same layout in registers. It computes 32 x 64 elements of c, which are 2 x 8 such pieces.
 // While a block multiplies 8 words of each line, it loads the next words to registers, then to the other half
 // of the shared memory.
-//
-// Source: PTX ISA 8.2, 9.7.13 (mma, ldmatrix and the layouts of their operands).
 #include "numbers.cuh"
 #include "product.cuh"
 
@@ -58,30 +56,21 @@ struct TensorPairs : T {
 struct TensorHalf : TensorPairs<Half> {
   __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#elif defined(__CUDA_ARCH__)
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(b0));
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[2]), "r"(a[3]), "r"(b1));
+    mma_half_16x8x16(c, a, b0, b1);
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
+    mma_half_16x8x8(c, a[0], a[1], b0);
+    mma_half_16x8x8(c, a[2], a[3], b1);
 #else
     multiply_by_words<TensorHalf>(c, a, b0, b1);
 #endif
   }
 };
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 struct TensorBfloat16 : TensorPairs<Bfloat16> {
   __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #ifdef __CUDA_ARCH__
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    mma_bfloat16_16x8x16(c, a, b0, b1);
 #else
     multiply_by_words<TensorBfloat16>(c, a, b0, b1);
 #endif
@@ -100,15 +89,13 @@ struct Tf32 {
   __device__ static float add(float sum, unsigned a, unsigned b) { return fmaf(__uint_as_float(a), __uint_as_float(b), sum); }
   __device__ static void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #ifdef __CUDA_ARCH__
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    mma_tf32_16x8x8(c, a, b0, b1);
 #else
     multiply_by_words<Tf32>(c, a, b0, b1);
 #endif
   }
 };
+#endif
 
 struct Int8 {
   typedef signed char Number;
@@ -122,15 +109,10 @@ struct Int8 {
   }
   __device__ static void multiply(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    mma_int8_16x8x32(c, a, b0, b1);
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
 #pragma unroll
-    for (unsigned i = 0; i < 4; ++i)
-      asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                   : "+r"(c[i % 2 * 2]), "+r"(c[i % 2 * 2 + 1])
-                   : "r"(a[i]), "r"(i < 2 ? b0 : b1));
+    for (unsigned i = 0; i < 4; ++i) mma_int8_8x8x16(c[i % 2 * 2], c[i % 2 * 2 + 1], a[i], i < 2 ? b0 : b1);
 #else
     multiply_by_words<Int8>(c, a, b0, b1);
 #endif
@@ -149,12 +131,7 @@ template <unsigned pitch>
 __device__ void load_pieces(unsigned (&to)[4], const unsigned (*rows)[pitch], unsigned word = 0) {
   const unsigned lane = threadIdx.x % 32;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 750
-  // Each lane gives the address of one row of four words.
-  const unsigned from = unsigned(__cvta_generic_to_shared(&rows[lane % 16][word + lane / 16 * 4]));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from)
-               : "memory");
+  load_matrices(to, &rows[lane % 16][word + lane / 16 * 4]);
 #else
   for (unsigned i = 0; i < 4; ++i) to[i] = rows[lane / 4 + i % 2 * 8][word + i / 2 * 4 + lane % 4];
 #endif

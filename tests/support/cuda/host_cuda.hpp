@@ -202,4 +202,8 @@ struct wye_span {
   T& operator[](unsigned long long i) const { return data[i]; }
 };
 
+#ifdef __CUDA_ARCH__
+#include "support/cuda/host_instructions.hpp"
+#endif
+
 #define WYE_TWIN(kernel) static twin::Add twin_of_##kernel(twin::Add::make<kernel>(#kernel))

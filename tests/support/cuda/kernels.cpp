@@ -23,20 +23,25 @@ bool lie_alike(const twin::Kernel& twin, const Kernel& kernel) {
   return same;
 }
 
-/// Finds the kernels' twins: the file of kernels that has all of them, with equal parameter layouts, and the fewest
-/// others.
+/// Finds the kernels' twins: the file of kernels that has all of them, with equal parameter layouts, for the newest architecture
+/// that is not newer than the device, and with the fewest others.
 CUresult find_twins(Library& library) {
-  const std::map<std::string, const twin::Kernel*>* best = nullptr;
+  const Twins* best = nullptr;
   std::string elsewhere;
-  for (const auto& twins : world().twins) {
+  for (const Twins& twins : world().twins) {
+    if (twins.architecture > architecture()) continue;
     bool has_all = true;
     for (const auto& [name, kernel] : library.kernels) {
-      const auto twin = twins.find(name);
-      const bool lies_alike = twin != twins.end() && lie_alike(*twin->second, *kernel);
-      if (twin != twins.end() && !lies_alike) elsewhere = name;
+      const auto twin = twins.kernels.find(name);
+      const bool lies_alike = twin != twins.kernels.end() && lie_alike(*twin->second, *kernel);
+      if (twin != twins.kernels.end() && !lies_alike) elsewhere = name;
       has_all = has_all && lies_alike;
     }
-    if (has_all && (!best || twins.size() < best->size())) best = &twins;
+    const auto fits_better = [](const Twins& a, const Twins& b) {
+      return a.architecture != b.architecture ? a.architecture > b.architecture
+                                              : a.kernels.size() < b.kernels.size();
+    };
+    if (has_all && (!best || fits_better(twins, *best))) best = &twins;
   }
   if (!best) {
     if (elsewhere.empty())
@@ -47,7 +52,7 @@ CUresult find_twins(Library& library) {
                    elsewhere.c_str());
     return elsewhere.empty() ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_IMAGE;
   }
-  for (const auto& [name, kernel] : library.kernels) kernel->twin = best->at(name);
+  for (const auto& [name, kernel] : library.kernels) kernel->twin = best->kernels.at(name);
   return CUDA_SUCCESS;
 }
 

@@ -66,8 +66,12 @@ World::World() {
       continue;
     }
     const auto first = reinterpret_cast<const twin::Kernel* (*)()>(dlsym(library, "wye_twins"));
-    auto& kernels = twins.emplace_back();
-    for (const twin::Kernel* one = first ? first() : nullptr; one; one = one->next) kernels[one->name] = one;
+    Twins& its = twins.emplace_back();
+    const std::string name = file.path().stem();
+    if (const std::size_t at = name.find(".sm_"); at != std::string::npos)
+      its.architecture = std::atoi(name.c_str() + at + 4);
+    for (const twin::Kernel* one = first ? first() : nullptr; one; one = one->next)
+      its.kernels[one->name] = one;
   }
 }
 

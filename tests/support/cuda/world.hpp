@@ -125,6 +125,12 @@ struct Allocation {
   bool is_freed = false;
 };
 
+/// The twins of the kernels of one file, compiled for the devices from an architecture on (70: for all).
+struct Twins {
+  int architecture = 70;
+  std::map<std::string, const twin::Kernel*> kernels;
+};
+
 /// An object that a handle names.
 struct Object {
   std::string_view kind;
@@ -152,8 +158,8 @@ struct World {
   std::atomic<int> priority{0};         // of the stream created last
   std::atomic<int> multiprocessors{0};  // of the partition created last
   std::atomic<long> order{0};
-  std::map<int, int> function_attributes;                         // set last, of any function
-  std::vector<std::map<std::string, const twin::Kernel*>> twins;  // of each library
+  std::map<int, int> function_attributes;  // set last, of any function
+  std::vector<Twins> twins;                // of each library
 
   World();
 };
