@@ -45,21 +45,6 @@ __device__ void fetch_lines(unsigned (*to)[line_words], const typename T::Number
     }
 }
 
-// Loads a lane's words of the transpose of 16 lines of eight words from `word` on: columns 8 (i / 2) + g at
-// lines 8 (i % 2) + 2 t and the next line.
-__device__ void load_transposed_pieces(unsigned (&to)[4], const unsigned (*lines)[line_words], unsigned word) {
-  const unsigned lane = threadIdx.x % 32;
-#ifdef __CUDA_ARCH__
-  load_transposes(to, &lines[lane % 16][word + lane / 16 * 4]);
-#else
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned line = i % 2 * 8 + lane % 4 * 2, column = i / 2 * 8 + lane / 4, shift = column % 2 * 16;
-    const unsigned low = lines[line][word + column / 2] >> shift, high = lines[line + 1][word + column / 2] >> shift;
-    to[i] = (low & 0xffffu) | high << 16;
-  }
-#endif
-}
-
 __device__ bool is_non_finite(float v) { return (__float_as_uint(v) & 0x7f800000u) == 0x7f800000u; }
 
 // Returns whether the lines of values from `first` on have NaN or infinities in `width` columns. Called by a
@@ -209,7 +194,7 @@ __device__ void attend(const typename T::Number* q, const typename T::Number* k,
         for (unsigned n = 0; n < pass_columns / 8; n += 2) {
           if (n * 8 >= width) continue;
           unsigned both[4];
-          load_transposed_pieces(both, &tiles.v[m * 16], n * 4);
+          load_transposed_columns(both, &tiles.v[m * 16], n * 4);
           T::multiply(sums[n], weights[m], both[0], both[1]);
           T::multiply(sums[n + 1], weights[m], both[2], both[3]);
         }

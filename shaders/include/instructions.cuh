@@ -1,6 +1,6 @@
 #pragma once
 // Instructions that CUDA C++ has no function for. Tests define functions of the same names that do the same on the host.
-// Source: PTX ISA 8.2, 9.7.8 (cvt) and 9.7.13 (mma, ldmatrix and the layouts of their operands).
+// Source: PTX ISA 8.2, 9.7.8 (cvt, cp.async) and 9.7.13 (mma, ldmatrix and the layouts of their operands).
 #if defined(__CUDA_ARCH__) && defined(__CUDACC__)
 
 // The two halves of a word.
@@ -41,6 +41,32 @@ __device__ void load_transposes(unsigned (&to)[4], const unsigned* row) {
 #endif
 
 #if __CUDA_ARCH__ >= 800
+// Begins to copy `bytes` bytes to shared memory, and fills up `count` words with zeros. Both addresses are aligned to `count` words.
+template <unsigned count>
+__device__ void begin_copy(unsigned* to, const void* from, unsigned bytes) {
+  const unsigned shared = unsigned(__cvta_generic_to_shared(to));
+  if (count == 4)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(__cvta_generic_to_global(from)), "r"(bytes)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(shared), "l"(__cvta_generic_to_global(from)), "r"(bytes),
+                 "n"(4 * count)
+                 : "memory");
+}
+// Makes a group of the copies that this thread has begun since its last group.
+__device__ void end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until this thread has at most `count` groups of copies in flight.
+template <unsigned count>
+__device__ void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(count) : "memory");
+}
+
+// Rounds to the nearest number of 11 bits, ties away from zero.
+__device__ unsigned rounded_to_tf32(unsigned word) {
+  unsigned rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(word)));
+  return rounded;
+}
 __device__ unsigned pair_of_bfloat16(float low, float high) {
   unsigned word;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));

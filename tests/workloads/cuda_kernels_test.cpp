@@ -222,6 +222,8 @@ TEST_CASE("products of few bits are made by tensor cores, each on the oldest arc
     REQUIRE(text->ptx);
     CHECK(text->ptx->text.find(wanted.name) != std::string::npos);
     CHECK(text->ptx->text.find("ldmatrix.sync.aligned.m8n8.x4.shared.b16") != std::string::npos);
+    CHECK((text->ptx->text.find("cp.async.cg.shared.global") != std::string::npos) ==
+          (folder == "matmul" && wanted.target == std::string_view("compute_80")));
   }
 }
 

@@ -1,9 +1,10 @@
 #pragma once
 // What the instructions of shaders/include/instructions.cuh do, on the host: a text that is compiled with __CUDA_ARCH__ calls these.
-// Source: PTX ISA 8.2, 9.7.8 (cvt) and 9.7.13 (the layouts of the operands of mma and ldmatrix).
+// Source: PTX ISA 8.2, 9.7.8 (cvt, cp.async) and 9.7.13 (the layouts of the operands of mma and ldmatrix).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 namespace twin {
@@ -104,8 +105,54 @@ void load(unsigned (&to)[4], const unsigned* row, F word_of) {
   __syncwarp();
 }
 
+/// The copies to shared memory that each thread of a block has in flight. Their destinations are NaN until the thread waits for
+/// them. A block begins with all bits set: there are no copies, and the next group is ~0.
+struct Copy {
+  unsigned* to;  // all bits are set if there is none
+  unsigned words[4], count, group;
+};
+struct Copies {
+  Copy all[24];
+  unsigned group;  // of the next copy
+};
+inline Copies& copies() {
+  __shared__ Copies threads[8 * warp_size];
+  return threads[index_in_block()];
+}
+inline unsigned* no_place() { return reinterpret_cast<unsigned*>(~std::uintptr_t{0}); }
+
 }  // namespace twin
 
+/// A copy that is not aligned to its size, or of more bytes, is one of NaN: a device fails.
+template <unsigned count>
+void begin_copy(unsigned* to, const void* from, unsigned bytes) {
+  static_assert(count == 1 || count == 2 || count == 4);
+  twin::Copies& copies = twin::copies();
+  const auto copy = std::find_if(std::begin(copies.all), std::end(copies.all),
+                                 [](const twin::Copy& one) { return one.to == twin::no_place(); });
+  std::fill_n(to, count, ~0u);
+  if (copy == std::end(copies.all)) return;  // the thread never waits: no kernel has as many in flight
+  *copy = {to, {}, count, copies.group};
+  const auto at = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  if (at % sizeof(unsigned[count]) == 0 && bytes <= sizeof(unsigned[count]))
+    std::memcpy(copy->words, from, bytes);
+  else
+    std::fill_n(copy->words, count, ~0u);
+}
+inline void end_group() { ++twin::copies().group; }
+template <unsigned count>
+void wait_for_groups() {
+  twin::Copies& copies = twin::copies();
+  for (twin::Copy& copy : copies.all) {
+    if (copy.to == twin::no_place() || copies.group - copy.group <= count) continue;
+    std::copy_n(copy.words, copy.count, copy.to);
+    copy.to = twin::no_place();
+  }
+}
+
+inline unsigned rounded_to_tf32(unsigned word) {
+  return std::isnan(__uint_as_float(word)) ? 0x7fffffffu : word + 0x1000u;  // the lowest bits mean nothing
+}
 inline void split_halves(unsigned word, float& low, float& high) {
   low = twin::half_value(word & 0xffffu);
   high = twin::half_value(word >> 16);

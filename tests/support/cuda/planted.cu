@@ -1,4 +1,5 @@
 // Kernels with a mistake each, for the tests that the engine and the sanitizers see it; and right ones of the same kind.
+#include "support/cuda/host_instructions.hpp"
 
 extern "C" __global__ void different_barriers(float* out) {
   if (threadIdx.x < 100u)
@@ -50,6 +51,43 @@ extern "C" __global__ void with_syncwarp(float* out) {
   dynamic[threadIdx.x] = 1.0f + threadIdx.x;
   __syncwarp();
   out[threadIdx.x] = dynamic[threadIdx.x ^ 1u];
+}
+
+// Each thread copies three numbers in groups of their own, waits until `before` groups are in flight at most, and takes the
+// second number of a thread of another warp. With `after` there is a later wait.
+template <unsigned before, bool meets, unsigned after = 3>
+void copy_and_take(float* out) {
+  __shared__ float all[3][256];
+  for (unsigned i = 0; i < 3u; ++i) {
+    begin_copy<1>(reinterpret_cast<unsigned*>(&all[i][threadIdx.x]), out + 256u * i + threadIdx.x, 4);
+    end_group();
+  }
+  wait_for_groups<before>();
+  if (meets) __syncthreads();
+  wait_for_groups<after>();
+  out[768u + threadIdx.x] = all[1][threadIdx.x ^ 33u];
+}
+extern "C" __global__ void copies(float* out) { copy_and_take<1, true>(out); }
+extern "C" __global__ void copies_without_wait(float* out) { copy_and_take<3, true>(out); }
+extern "C" __global__ void copies_with_early_wait(float* out) { copy_and_take<2, true>(out); }
+extern "C" __global__ void copies_with_late_wait(float* out) { copy_and_take<3, true, 1>(out); }
+extern "C" __global__ void copies_without_barrier(float* out) { copy_and_take<1, false>(out); }
+
+// Copies of four words: all, the first seven bytes, none, too many bytes, from and to places that are not aligned.
+extern "C" __global__ void sizes_of_copies(unsigned* out) {
+  alignas(16) __shared__ unsigned all[6][4];
+  if (threadIdx.x == 0u) {
+    begin_copy<4>(all[0], out, 16);
+    begin_copy<4>(all[1], out, 7);
+    begin_copy<4>(all[2], out, 0);
+    begin_copy<4>(all[3], out, 17);
+    begin_copy<4>(all[4], out + 1, 16);
+    begin_copy<2>(all[5] + 1, out, 8);
+    end_group();
+    wait_for_groups<0>();
+  }
+  __syncthreads();
+  out[threadIdx.x + 8u] = all[threadIdx.x / 4u][threadIdx.x % 4u];
 }
 
 // Blocks add to one number.

@@ -59,9 +59,9 @@ std::vector<float> result_of(std::string_view name, Shape shape, long order) {
 TEST_CASE("a barrier that not all threads reach is reported with its line", "[cuda_stand_in]") {
   std::vector<float> out(256);
   CHECK(run("different_barriers", {1, 256}, 0, out.data()) ==
-        "Threads of block (0,0,0) wait at different barriers: thread 0 at line 5, thread 100 at line 7.");
+        "Threads of block (0,0,0) wait at different barriers: thread 0 at line 6, thread 100 at line 8.");
   CHECK(run("absent_from_barrier", {1, 64}, 0, out.data()) ==
-        "Threads of block (0,0,0) wait at a barrier (thread 0 at line 13) that thread 40 never comes to.");
+        "Threads of block (0,0,0) wait at a barrier (thread 0 at line 14) that thread 40 never comes to.");
   CHECK(run("with_barrier", {1, 256}, 0, out.data()).empty());  // and the engine still works
 }
 
@@ -70,10 +70,10 @@ TEST_CASE("lanes of a mask that do not reach the barrier are reported with line 
   std::vector<float> out(64);
   CHECK(
       run("absent_lanes", {1, 64}, 0, out.data()) ==
-      "Lane 0 of warp 0 of block (0,0,0) waits at line 20 for lanes that never come: its mask is 0xffffffff, "
+      "Lane 0 of warp 0 of block (0,0,0) waits at line 21 for lanes that never come: its mask is 0xffffffff, "
       "absent are 0xffff0000.");
   CHECK(run("outside_mask", {1, 32}, 0, out.data()) ==
-        "Lane 16 of warp 0 of block (0,0,0) gives a mask (0x0000ffff) at line 26 that it is not in.");
+        "Lane 16 of warp 0 of block (0,0,0) gives a mask (0x0000ffff) at line 27 that it is not in.");
 }
 
 TEST_CASE("a missing barrier changes the result in another order of threads", "[cuda_stand_in][no_tsan]") {
@@ -88,6 +88,32 @@ TEST_CASE("a missing barrier changes the result in another order of threads", "[
                              backward = result_of(wrong, {1, 256, 1024}, -1);
     CHECK(std::memcmp(forward.data(), backward.data(), 1024) != 0);
   }
+}
+
+TEST_CASE("a copy to shared memory is complete after a wait for its group, for others after a barrier",
+          "[cuda_stand_in][no_tsan]") {
+  for (const long order : orders)
+    for (const char* name : {"copies", "copies_without_wait", "copies_with_early_wait",
+                             "copies_with_late_wait", "copies_without_barrier"}) {
+      INFO(name << ", order " << order);
+      std::vector<float> out(1024);
+      std::iota(out.begin(), out.end(), 1.0f);
+      CHECK(run(name, {1, 256}, order, out.data()).empty());
+      bool right = true;
+      for (std::size_t i = 0; i < 256; ++i) right = right && out[768 + i] == out[256 + (i ^ 33)];
+      CHECK(right == (name == std::string_view("copies")));
+    }
+}
+
+TEST_CASE("a copy to shared memory fills up with zeros, and is NaN if its size or a place is wrong",
+          "[cuda_stand_in]") {
+  alignas(16) unsigned out[32] = {0x01020304, 0x11121314, 0x21222324, 0x31323334};
+  CHECK(run("sizes_of_copies", {1, 24}, 0, &out[0]).empty());
+  const unsigned none = ~0u;
+  const unsigned wanted[24] = {out[0], out[1], out[2], out[3], out[0], 0x00121314, 0,    0,
+                               0,      0,      0,      0,      none,   none,       none, none,
+                               none,   none,   none,   none,   none,   none,       none, none};
+  CHECK(std::equal(std::begin(wanted), std::end(wanted), out + 8));
 }
 
 TEST_CASE("unwritten shared memory is NaN, in every block", "[cuda_stand_in][no_tsan]") {
