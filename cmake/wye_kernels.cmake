@@ -9,14 +9,14 @@
 # A change of a file, or of a file that it includes, compiles it again.
 cmake_policy(VERSION 3.25)
 
-# wye_wyec_command(<variable> <nvrtc>): how to call wyec with a certain NVRTC, or with "" with whatever there is.
-function(wye_wyec_command variable nvrtc)
-  set(command wye::wyec)
+# wye_with_nvrtc(<variable> <program> <nvrtc>): how to call a program with a certain NVRTC, or with "" with whatever there is.
+function(wye_with_nvrtc variable program nvrtc)
+  set(command ${program})
   if(nvrtc)
-    # NVRTC opens a library of its own, which is found where the loader looks. What NVRTC leaves behind is not wyec's.
+    # NVRTC opens a library of its own, which is found where the loader looks. What NVRTC leaves behind is not the program's.
     cmake_path(GET nvrtc PARENT_PATH folder)
     set(command ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0 --modify LD_LIBRARY_PATH=path_list_prepend:${folder}
-      $<TARGET_FILE:wye::wyec>)
+      $<TARGET_FILE:${program}>)
   endif()
   set(${variable} ${command} PARENT_SCOPE)
 endfunction()
@@ -50,7 +50,7 @@ function(wye_add_kernels target)
   if(arg_NVRTC AND NOT EXISTS ${arg_NVRTC})
     message(FATAL_ERROR "wye_add_kernels: there is no NVRTC '${arg_NVRTC}'.")
   endif()
-  wye_wyec_command(wyec "${arg_NVRTC}")
+  wye_with_nvrtc(wyec wye::wyec "${arg_NVRTC}")
   set(architectures "")
   foreach(architecture IN LISTS arg_ARCHITECTURES)
     list(APPEND architectures --target ${architecture})

@@ -1,10 +1,8 @@
-# wye_embed_shaders(<target> <room> <header> <folder>... [TEXT_ONLY]): gives a target the kernels in shaders/<folder>/ as a header
+# wye_embed_shaders(<target> <room> <header> <folder>...): gives a target the kernels in shaders/<folder>/ as a header
 # <folder>_kernels.hpp, with one `wye::<room>::KernelText wye::<room>::kernels::<stem>` for <stem>.comp and <stem>.cu. <header>
-# defines KernelText. The GLSL is not compiled by wyec,
-# as wye_add_kernels does it for others: its text alone is wanted, and a wye for another machine, or one without a GLSL
-# compiler, would first have to be built for this one to have a wyec. The CUDA C++ is there as text, and as PTX if the NVRTC
-# that makes it is there. Kernels that use tensor cores have PTX for two architectures, because some types need sm_80, and machine
-# code of WYE_CUBINS. With TEXT_ONLY, which the library itself needs, there is no PTX: wyec is linked to the library.
+# defines KernelText. The GLSL is there as text. The CUDA C++ is there as text, and as PTX if the NVRTC that makes it is there.
+# Kernels that use tensor cores have PTX for two architectures, because some types need sm_80, and machine code of WYE_CUBINS.
+# wye_ptx compiles them: wyec, which compiles the kernels of others, is linked to the library.
 set(wye_ptx_nvrtc_hint ${PROJECT_SOURCE_DIR}/build/wheels/ptx/nvidia/cuda_nvrtc/lib)
 if(WYE_PTX_NVRTC AND NOT EXISTS ${WYE_PTX_NVRTC})
   unset(WYE_PTX_NVRTC CACHE)  # Fetched wheels can be removed.
@@ -15,29 +13,29 @@ mark_as_advanced(WYE_PTX_NVRTC)
 set(WYE_CUBINS "sm_80;sm_86;sm_89;sm_90" CACHE STRING
   "Architectures that wye's kernels for tensor cores are machine code for; other GPUs compile PTX or text")
 
+set(wye_makes_ptx OFF)
+if(WYE_CUDA AND WYE_PTX_NVRTC AND NOT CMAKE_CROSSCOMPILING)
+  set(wye_makes_ptx ON)
+elseif(WYE_CUDA)
+  message(STATUS "wye's kernels have no PTX, so that on CUDA they need NVRTC at run time: PTX is made with the NVRTC that "
+    "cmake/wheels.sh ptx fetches or WYE_PTX_NVRTC names.")
+endif()
+
 function(wye_embed_shaders target room types)
-  cmake_parse_arguments(PARSE_ARGV 3 given "TEXT_ONLY" "" "")
-  set(makes_ptx OFF)
-  if(WYE_CUDA AND WYE_TOOLS AND WYE_PTX_NVRTC AND NOT CMAKE_CROSSCOMPILING AND NOT given_TEXT_ONLY)
-    set(makes_ptx ON)
-  elseif(WYE_CUDA AND NOT given_TEXT_ONLY)
-    message(STATUS "The workloads have no PTX, so that on CUDA they need NVRTC at run time: PTX is made with WYE_TOOLS=ON, and "
-      "the NVRTC that cmake/wheels.sh ptx fetches or WYE_PTX_NVRTC names.")
-  endif()
   set(include ${PROJECT_SOURCE_DIR}/shaders/include)
   file(GLOB shared CONFIGURE_DEPENDS ${include}/*)
   set(output_folder ${PROJECT_BINARY_DIR}/shaders)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake)
-  if(makes_ptx)
-    wye_wyec_command(wyec "${WYE_PTX_NVRTC}")
+  if(wye_makes_ptx)
+    wye_with_nvrtc(compiler wye_ptx "${WYE_PTX_NVRTC}")
   endif()
-  foreach(folder IN LISTS given_UNPARSED_ARGUMENTS)
+  foreach(folder IN LISTS ARGN)
     file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${folder}/*.comp
       ${PROJECT_SOURCE_DIR}/shaders/${folder}/*.cu)
     set(files ${kernels})
     foreach(kernel IN LISTS kernels)
       cmake_path(GET kernel STEM name)
-      if(makes_ptx AND kernel MATCHES "\\.cu$")
+      if(wye_makes_ptx AND kernel MATCHES "\\.cu$")
         set(targets compute_75)
         file(READ ${kernel} text)
         set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel})
@@ -49,11 +47,10 @@ function(wye_embed_shaders target room types)
           if(target MATCHES "^compute_")
             set(code ${output_folder}/${name}.${target}.ptx)
           endif()
-          # Of wyec it depends as a target only: that is not other code when the library is built again.
+          # Of wye_ptx it depends as a target only: that is not other code when its rooms are built again.
           add_custom_command(
             OUTPUT ${code}
-            COMMAND ${wyec} compile ${kernel} -I ${include} --entry wye_${name} --target ${target}
-              --nvrtc ${WYE_PTX_NVRTC} -o ${code}
+            COMMAND ${compiler} ${WYE_PTX_NVRTC} ${include} ${target} wye_${name} ${kernel} ${code}
             DEPENDS ${kernel} ${shared} ${WYE_PTX_NVRTC}
             COMMENT "Compiling ${folder}/${name}.cu for ${target}"
             VERBATIM)
@@ -70,8 +67,8 @@ function(wye_embed_shaders target room types)
       VERBATIM)
     target_sources(${target} PRIVATE ${output})
   endforeach()
-  if(makes_ptx)
-    add_dependencies(${target} wye::wyec)
+  if(wye_makes_ptx)
+    add_dependencies(${target} wye_ptx)
   endif()
   target_include_directories(${target} PRIVATE ${output_folder})
 endfunction()

@@ -423,6 +423,8 @@ Result<AnyKernel> make_kernel(const KernelCheck& check) {
     sources.push_back(CudaCpp{.text = std::string(text.cuda),
                               .file = std::string(text.name) + ".cu",
                               .entry = std::string("wye_") + text.name});
+  for (const std::string_view code : text.ptx)
+    sources.push_back(Ptx{.text = std::string(code), .entry = std::string("wye_") + text.name});
   return AnyKernel::make("check of " + std::string(check.name), std::move(schema), std::move(sources));
 }
 

@@ -8,7 +8,9 @@
 
 namespace wye::test {
 
-TEST_CASE("a CUDA device passes each check that there is for CUDA", "[cuda][qualification]") {
+namespace {
+
+void passes_each_check() {
   const StandIn stand_in;
   const ContextPool pool =
       ContextPool::open({.backends = {"cuda"}, .cuda_driver = WYE_STAND_IN_CUDA}).value();
@@ -27,6 +29,25 @@ TEST_CASE("a CUDA device passes each check that there is for CUDA", "[cuda][qual
           (is_offered ? "There is no such check for 'cuda'." : "The device does not offer it."));
   }
   CHECK(passed == 13);  // copies, timeline, and the eleven kernels in CUDA C++
+}
+
+}  // namespace
+
+TEST_CASE("a CUDA device passes each check that there is for CUDA", "[cuda][qualification]") {
+  passes_each_check();
+}
+
+TEST_CASE("a CUDA device that NVRTC cannot compile for is checked with the PTX of the build",
+          "[cuda][qualification]") {
+  if (!WYE_WITH_PTX) return skip("this build made no PTX");
+  SECTION("its architecture is newer") {
+    const Setting architecture("WYE_STANDIN_ARCHITECTURE", "255");
+    passes_each_check();
+  }
+  SECTION("its driver is older") {
+    const Setting version("WYE_STANDIN_VERSION", "12020");
+    passes_each_check();
+  }
 }
 
 TEST_CASE("a CUDA driver that fails during its checks is not used, and not remembered if it lacked memory",
