@@ -163,8 +163,10 @@ TEST_CASE("the stand-in refuses calls during a capture as cuda.h says", "[cuda]"
 TEST_CASE("the driver stays loaded after the last device is closed", "[cuda]") {
   // A copy without kernels for the host, which would keep it loaded.
   const TemporaryFolder folder;
-  const std::string copy = folder / "libcuda.so.1";
-  std::filesystem::copy_file(WYE_STAND_IN_CUDA, copy);
+  const std::filesystem::path original = WYE_STAND_IN_CUDA;
+  const std::string copy = folder / "libcuda.so.1", engine = "libwye_cuda_engine.so";
+  std::filesystem::copy_file(original, copy);
+  std::filesystem::create_symlink(original.parent_path() / engine, folder / engine);
   { CHECK(good(discover(copy).at(0).adapter->open())->info().id == "cuda:0"); }
   void* const loaded = ::dlopen(copy.c_str(), RTLD_NOW | RTLD_NOLOAD);
   CHECK(loaded != nullptr);
