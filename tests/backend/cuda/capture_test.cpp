@@ -14,12 +14,9 @@ namespace wye::test {
 namespace {
 
 /// A stream of the application, which it captures.
-class Application {
+class Application : public RawDriver {
  public:
   Application() {
-    REQUIRE(cu_.DevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS);
-    REQUIRE(cu_.CtxPushCurrent(context_) == CUDA_SUCCESS);
-    REQUIRE(cu_.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
     const auto library = good(DynamicLibrary::open(WYE_STAND_IN_CUDA));
     const auto get = library.function<PFN_cuGetProcAddress_v12000>("cuGetProcAddress_v2");
     const auto find = [&](const char* name, int version, auto& function) {
@@ -31,31 +28,18 @@ class Application {
     find("cuStreamBeginCapture", 10010, begin_);
     find("cuStreamEndCapture", 10000, end_);
   }
-  Application(const Application&) = delete;
-  ~Application() {
-    cu_.StreamDestroy(stream_);
-    cu_.CtxPopCurrent(&context_);
-    cu_.DevicePrimaryCtxRelease(0);
-  }
-  CUstream stream() const { return stream_; }
-  CUcontext context() const { return context_; }
-  void begin(CUstreamCaptureMode mode) { REQUIRE(begin_(stream_, mode) == CUDA_SUCCESS); }
+  void begin(CUstreamCaptureMode mode) { REQUIRE(begin_(stream, mode) == CUDA_SUCCESS); }
   CUresult end() {
     CUgraph graph = nullptr;
-    return end_(stream_, &graph);
+    return end_(stream, &graph);
   }
   /// Sets the mode of this thread, and returns the mode before.
   CUstreamCaptureMode exchange(CUstreamCaptureMode mode) {
-    REQUIRE(cu_.ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+    REQUIRE(cu.ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
     return mode;
   }
-  const cuda::DriverTable& cu() const { return cu_; }
 
  private:
-  const std::shared_ptr<cuda::CudaDriver> driver_ = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
-  const cuda::DriverTable& cu_ = driver_->cu;
-  CUcontext context_ = nullptr;
-  CUstream stream_ = nullptr;
   PFN_cuStreamBeginCapture_v10010 begin_ = nullptr;
   PFN_cuStreamEndCapture_v10000 end_ = nullptr;
 };
@@ -99,7 +83,7 @@ TEST_CASE("a stream that the application captures is refused, and its capture st
   Application application;
   ContextPool pool =
       ContextPool::open({.backends = {"cuda"},
-                         .adopt = {interop::cuda_device(interop::CudaDevice{0, application.context()})},
+                         .adopt = {interop::cuda_device(interop::CudaDevice{0, application.context})},
                          .cuda_driver = WYE_STAND_IN_CUDA})
           .value();
   auto lease = pool.lease().value();
@@ -107,7 +91,7 @@ TEST_CASE("a stream that the application captures is refused, and its capture st
   lease.fill(buffer, 7);
   lease.wait().value();
   const SyncPoint point = lease.point();
-  const auto follows = [&] { return interop::follow(application.stream(), point); };
+  const auto follows = [&] { return interop::follow(application.stream, point); };
   const auto is_refused = [](const auto& result) {
     REQUIRE_FALSE(result);
     CHECK(result.error() == Errc::invalid_argument);
@@ -115,27 +99,24 @@ TEST_CASE("a stream that the application captures is refused, and its capture st
   };
   application.begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
   is_refused(follows());
-  is_refused(interop::sync_point(lease.device(), application.stream()));
+  is_refused(interop::sync_point(lease.device(), application.stream));
   CHECK(application.end() == CUDA_SUCCESS);
   CHECK(follows());
-  CHECK(interop::sync_point(lease.device(), application.stream()));
+  CHECK(interop::sync_point(lease.device(), application.stream));
 
   CUevent event = nullptr;
-  REQUIRE(application.cu().EventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+  REQUIRE(application.cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
   application.begin(CU_STREAM_CAPTURE_MODE_RELAXED);
-  CHECK(application.cu().StreamWaitEvent(application.stream(), event, 0) ==
-        CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+  CHECK(application.cu.StreamWaitEvent(application.stream, event, 0) == CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   is_refused(follows());  // the capture is invalid, and not ended
   CHECK(application.end() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-  CHECK(application.cu().EventDestroy(event) == CUDA_SUCCESS);
+  CHECK(application.cu.EventDestroy(event) == CUDA_SUCCESS);
 }
 
 TEST_CASE("the stand-in refuses calls during a capture as cuda.h says", "[cuda]") {
   const StandIn stand_in;
   Application application;
-  const auto is_refused = [&] {
-    return application.cu().MemFree(0) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  };
+  const auto is_refused = [&] { return application.cu.MemFree(0) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; };
   const auto elsewhere = [&] {
     bool refused = false;
     std::thread([&] { refused = is_refused(); }).join();

@@ -28,12 +28,9 @@ constexpr char planted_ptx[] = R"(.version 8.0
 )";
 
 /// A graph that is built node by node, and memory for its nodes.
-class NodeRig {
+class NodeRig : public RawDriver {
  public:
   NodeRig() {
-    REQUIRE(cu.DevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS);
-    REQUIRE(cu.CtxPushCurrent(context_) == CUDA_SUCCESS);
-    REQUIRE(cu.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
     void* pinned = nullptr;
     REQUIRE(cu.MemHostAlloc(&pinned, 4 * words, 0) == CUDA_SUCCESS);
     memory = static_cast<Word*>(pinned);
@@ -42,14 +39,10 @@ class NodeRig {
     REQUIRE(cu.LibraryLoadData(&library_, planted_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
             CUDA_SUCCESS);
   }
-  NodeRig(const NodeRig&) = delete;
   ~NodeRig() {
     cu.GraphDestroy(graph_);
     cu.LibraryUnload(library_);
-    cu.StreamDestroy(stream_);
     cu.MemFreeHost(memory);
-    cu.CtxPopCurrent(&context_);
-    cu.DevicePrimaryCtxRelease(0);
   }
   CUdeviceptr address(std::size_t word) const { return reinterpret_cast<CUdeviceptr>(memory + word); }
   CUgraphNode fill(std::size_t word, std::size_t count, Word value, std::vector<CUgraphNode> after = {}) {
@@ -60,8 +53,7 @@ class NodeRig {
     node.height = 1;
     node.value = value;
     CUgraphNode made = nullptr;
-    REQUIRE(cu.GraphAddMemsetNode(&made, graph_, after.data(), after.size(), &node, context_) ==
-            CUDA_SUCCESS);
+    REQUIRE(cu.GraphAddMemsetNode(&made, graph_, after.data(), after.size(), &node, context) == CUDA_SUCCESS);
     return made;
   }
   CUgraphNode copy(std::size_t from, std::size_t to, std::size_t count, std::vector<CUgraphNode> after = {}) {
@@ -72,8 +64,7 @@ class NodeRig {
     node.WidthInBytes = 4 * count;
     node.Height = node.Depth = 1;
     CUgraphNode made = nullptr;
-    REQUIRE(cu.GraphAddMemcpyNode(&made, graph_, after.data(), after.size(), &node, context_) ==
-            CUDA_SUCCESS);
+    REQUIRE(cu.GraphAddMemcpyNode(&made, graph_, after.data(), after.size(), &node, context) == CUDA_SUCCESS);
     return made;
   }
   CUgraphNode kernel(const char* name, CUdeviceptr to, unsigned threads = 1,
@@ -84,7 +75,7 @@ class NodeRig {
     void* parameters[] = {&to, &patience};
     CUDA_KERNEL_NODE_PARAMS node{};
     node.kern = code;
-    node.ctx = context_;
+    node.ctx = context;
     node.gridDimX = node.gridDimY = node.gridDimZ = node.blockDimY = node.blockDimZ = 1;
     node.blockDimX = threads;
     node.kernelParams = parameters;
@@ -96,8 +87,8 @@ class NodeRig {
   CUresult run(int launches = 1) {
     CUgraphExec executable = nullptr;
     REQUIRE(cu.GraphInstantiateWithFlags(&executable, graph_, 0) == CUDA_SUCCESS);
-    for (int i = 0; i < launches; ++i) (void)cu.GraphLaunch(executable, stream_);
-    const CUresult ended = cu.StreamSynchronize(stream_);
+    for (int i = 0; i < launches; ++i) (void)cu.GraphLaunch(executable, stream);
+    const CUresult ended = cu.StreamSynchronize(stream);
     (void)cu.GraphExecDestroy(executable);
     return ended;
   }
@@ -106,14 +97,8 @@ class NodeRig {
   Word* memory = nullptr;
 
  private:
-  const std::shared_ptr<cuda::CudaDriver> driver_ = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
-  CUcontext context_ = nullptr;
-  CUstream stream_ = nullptr;
   CUgraph graph_ = nullptr;
   CUlibrary library_ = nullptr;
-
- public:
-  const cuda::DriverTable& cu = driver_->cu;
 };
 
 std::ptrdiff_t threads_of_process() {

@@ -52,32 +52,18 @@ TEST_CASE("a call takes its scripted latency each time", "[cuda]") {
 }
 
 /// A stream of the driver itself, and two events: a thread sleeps for the first and looks for the second.
-class Driver {
+class Driver : public RawDriver {
  public:
   Driver() {
-    REQUIRE(cu.DevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS);
-    REQUIRE(cu.CtxPushCurrent(context_) == CUDA_SUCCESS);
-    REQUIRE(cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
     REQUIRE(cu.EventCreate(&sleeping, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) == CUDA_SUCCESS);
     REQUIRE(cu.EventCreate(&looking, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
   }
-  Driver(const Driver&) = delete;
   ~Driver() {
     cu.StreamSynchronize(stream);
     cu.EventDestroy(sleeping);
     cu.EventDestroy(looking);
-    cu.StreamDestroy(stream);
-    cu.CtxPopCurrent(&context_);
-    cu.DevicePrimaryCtxRelease(0);
   }
 
- private:
-  std::shared_ptr<cuda::CudaDriver> driver_ = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
-  CUcontext context_ = nullptr;
-
- public:
-  const cuda::DriverTable& cu = driver_->cu;
-  CUstream stream = nullptr;
   CUevent sleeping = nullptr, looking = nullptr;
 };
 

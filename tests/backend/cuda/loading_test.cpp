@@ -23,13 +23,10 @@ constexpr char meet_ptx[] = R"(.version 8.0
 }
 )";
 
-/// A kernel that is not loaded, and a stream.
-class Unloaded {
+/// A kernel that is not loaded.
+class Unloaded : public RawDriver {
  public:
   Unloaded() {
-    REQUIRE(cu.DevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS);
-    REQUIRE(cu.CtxPushCurrent(context_) == CUDA_SUCCESS);
-    REQUIRE(cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
     REQUIRE(cu.MemHostAlloc(&counts_, 8, 0) == CUDA_SUCCESS);
     std::memset(counts_, 0, 8);
     REQUIRE(cu.LibraryLoadData(&library_, meet_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
@@ -37,13 +34,9 @@ class Unloaded {
     REQUIRE(cu.LibraryGetKernel(&kernel_, library_, "meet_too") == CUDA_SUCCESS);
     REQUIRE(cu.KernelGetFunction(&function, kernel_) == CUDA_SUCCESS);
   }
-  Unloaded(const Unloaded&) = delete;
   ~Unloaded() {
-    cu.StreamDestroy(stream);
     cu.LibraryUnload(library_);
     cu.MemFreeHost(counts_);
-    cu.CtxPopCurrent(&context_);
-    cu.DevicePrimaryCtxRelease(0);
   }
   CUresult launch() {
     auto address = reinterpret_cast<CUdeviceptr>(counts_);
@@ -54,15 +47,11 @@ class Unloaded {
   }
 
  private:
-  const std::shared_ptr<cuda::CudaDriver> driver_ = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
-  CUcontext context_ = nullptr;
   CUlibrary library_ = nullptr;
   CUkernel kernel_ = nullptr;
   void* counts_ = nullptr;
 
  public:
-  const cuda::DriverTable& cu = driver_->cu;
-  CUstream stream = nullptr;
   CUfunction function = nullptr;
 };
 

@@ -9,36 +9,28 @@ namespace wye::test {
 namespace {
 
 /// Two streams of a program, an event and a memory pool.
-class TwoStreams {
+class TwoStreams : public RawDriver {
  public:
   TwoStreams() {
-    REQUIRE(cu.DevicePrimaryCtxRetain(&context_, 0) == CUDA_SUCCESS);
-    REQUIRE(cu.CtxPushCurrent(context_) == CUDA_SUCCESS);
-    for (CUstream* const stream : {&a, &b})
-      REQUIRE(cu.StreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+    REQUIRE(cu.StreamCreateWithPriority(&b, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
     REQUIRE(cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
     CUmemPoolProps properties{};
     properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     REQUIRE(cu.MemPoolCreate(&pool_, &properties) == CUDA_SUCCESS);
   }
-  TwoStreams(const TwoStreams&) = delete;
   ~TwoStreams() {
-    for (const CUstream stream : {a, b}) cu.StreamDestroy(stream);
+    cu.StreamDestroy(b);
     cu.EventDestroy(event);
     cu.MemPoolDestroy(pool_);
-    cu.CtxPopCurrent(&context_);
-    cu.DevicePrimaryCtxRelease(0);
   }
-  CUdeviceptr allocate(CUstream stream) {
+  CUdeviceptr allocate(CUstream on) {
     CUdeviceptr memory = 0;
-    REQUIRE(cu.MemAllocFromPoolAsync(&memory, bytes, pool_, stream) == CUDA_SUCCESS);
+    REQUIRE(cu.MemAllocFromPoolAsync(&memory, bytes, pool_, on) == CUDA_SUCCESS);
     return memory;
   }
-  CUresult fill(CUdeviceptr memory, CUstream stream) {
-    return cu.MemsetD32Async(memory, 7, bytes / 4, stream);
-  }
-  void free(CUdeviceptr memory, CUstream stream) { (void)cu.MemFreeAsync(memory, stream); }
+  CUresult fill(CUdeviceptr memory, CUstream on) { return cu.MemsetD32Async(memory, 7, bytes / 4, on); }
+  void free(CUdeviceptr memory, CUstream on) { (void)cu.MemFreeAsync(memory, on); }
   /// Makes `behind` wait for all work of `first`.
   void order(CUstream first, CUstream behind) {
     REQUIRE(cu.EventRecord(event, first) == CUDA_SUCCESS);
@@ -51,13 +43,11 @@ class TwoStreams {
 
  private:
   static constexpr std::size_t bytes = 4096;
-  const std::shared_ptr<cuda::CudaDriver> driver_ = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
-  CUcontext context_ = nullptr;
   CUmemoryPool pool_ = nullptr;
 
  public:
-  const cuda::DriverTable& cu = driver_->cu;
-  CUstream a = nullptr, b = nullptr;
+  const CUstream a = stream;
+  CUstream b = nullptr;
   CUevent event = nullptr;
 };
 

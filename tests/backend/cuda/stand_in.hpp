@@ -49,6 +49,30 @@ class Setting {
   const char* name_;
 };
 
+/// The driver as another user of the process calls it: the primary context, current on this thread, and a stream.
+class RawDriver {
+ public:
+  RawDriver() {
+    REQUIRE(cu.DevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+    REQUIRE(cu.CtxPushCurrent(context) == CUDA_SUCCESS);
+    REQUIRE(cu.StreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+  }
+  RawDriver(const RawDriver&) = delete;
+  ~RawDriver() {
+    cu.StreamDestroy(stream);
+    cu.CtxPopCurrent(&context);
+    cu.DevicePrimaryCtxRelease(0);
+  }
+
+ private:
+  const std::shared_ptr<cuda::CudaDriver> driver_ = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
+
+ public:
+  const cuda::DriverTable& cu = driver_->cu;
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
+};
+
 /// A handle of the stand-in. Its settings persist while no backend has it open.
 class StandIn {
  public:
