@@ -405,8 +405,8 @@ TEST_CASE("PageRank gives the same bits again", "[workloads][pagerank]") {
   const LinksTo links = random_graph(5000, 6, 14);
   for (const std::string& leg : legs()) {
     INFO(leg);
-    CHECK(same_bits(ranked(links, {.iterations = 30}, leg).ranks,
-                    ranked(links, {.iterations = 30}, leg).ranks));
+    const PageRankOptions options{.iterations = 30};
+    CHECK(same_bits(ranked(links, options, leg).ranks, ranked(links, options, leg).ranks));
   }
 }
 

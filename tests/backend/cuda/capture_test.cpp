@@ -16,22 +16,10 @@ namespace {
 /// A stream of the application, which it captures.
 class Application : public RawDriver {
  public:
-  Application() {
-    const auto library = good(DynamicLibrary::open(WYE_STAND_IN_CUDA));
-    const auto get = library.function<PFN_cuGetProcAddress_v12000>("cuGetProcAddress_v2");
-    const auto find = [&](const char* name, int version, auto& function) {
-      void* found = nullptr;
-      REQUIRE(get(name, &found, version, 0, nullptr) == CUDA_SUCCESS);
-      REQUIRE(found != nullptr);
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
-    };
-    find("cuStreamBeginCapture", 10010, begin_);
-    find("cuStreamEndCapture", 10000, end_);
-  }
-  void begin(CUstreamCaptureMode mode) { REQUIRE(begin_(stream, mode) == CUDA_SUCCESS); }
+  void begin(CUstreamCaptureMode mode) { REQUIRE(calls_.begin(stream, mode) == CUDA_SUCCESS); }
   CUresult end() {
     CUgraph graph = nullptr;
-    return end_(stream, &graph);
+    return calls_.end(stream, &graph);
   }
   /// Sets the mode of this thread, and returns the mode before.
   CUstreamCaptureMode exchange(CUstreamCaptureMode mode) {
@@ -40,8 +28,7 @@ class Application : public RawDriver {
   }
 
  private:
-  PFN_cuStreamBeginCapture_v10010 begin_ = nullptr;
-  PFN_cuStreamEndCapture_v10000 end_ = nullptr;
+  const CaptureCalls calls_;
 };
 
 /// Opens a device, uses it, and closes it.

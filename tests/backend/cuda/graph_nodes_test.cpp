@@ -4,28 +4,10 @@
 #include <iterator>
 
 #include "backend/cuda/rig.hpp"
+#include "support/cuda/planted_ptx.hpp"
 
 namespace wye::test {
 namespace {
-
-/// The code of kernels of tests/support/cuda/planted.cu.
-constexpr char planted_ptx[] = R"(.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry meet(
-	.param .u64 meet_param_0,
-	.param .u32 meet_param_1
-)
-{
-	ret;
-}
-.visible .entry absent_from_barrier(
-	.param .u64 absent_from_barrier_param_0
-)
-{
-	ret;
-}
-)";
 
 /// A graph that is built node by node, and memory for its nodes.
 class NodeRig : public RawDriver {
@@ -36,7 +18,7 @@ class NodeRig : public RawDriver {
     memory = static_cast<Word*>(pinned);
     std::fill_n(memory, words, 0u);
     REQUIRE(cu.GraphCreate(&graph_, 0) == CUDA_SUCCESS);
-    REQUIRE(cu.LibraryLoadData(&library_, planted_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+    REQUIRE(cu.LibraryLoadData(&library_, standin::planted_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
             CUDA_SUCCESS);
   }
   ~NodeRig() {

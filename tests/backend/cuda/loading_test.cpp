@@ -3,6 +3,7 @@
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"
+#include "support/cuda/planted_ptx.hpp"
 #include "test_kernels_cu.hpp"
 
 namespace wye::test {
@@ -10,26 +11,13 @@ namespace {
 
 using std::chrono::microseconds;
 
-/// The code of a kernel of tests/support/cuda/planted.cu.
-constexpr char meet_ptx[] = R"(.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry meet_too(
-	.param .u64 meet_too_param_0,
-	.param .u32 meet_too_param_1
-)
-{
-	ret;
-}
-)";
-
 /// A kernel that is not loaded.
 class Unloaded : public RawDriver {
  public:
   Unloaded() {
     REQUIRE(cu.MemHostAlloc(&counts_, 8, 0) == CUDA_SUCCESS);
     std::memset(counts_, 0, 8);
-    REQUIRE(cu.LibraryLoadData(&library_, meet_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+    REQUIRE(cu.LibraryLoadData(&library_, standin::planted_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
             CUDA_SUCCESS);
     REQUIRE(cu.LibraryGetKernel(&kernel_, library_, "meet_too") == CUDA_SUCCESS);
     REQUIRE(cu.KernelGetFunction(&function, kernel_) == CUDA_SUCCESS);
@@ -85,25 +73,19 @@ TEST_CASE("a launch that loads may lack memory, and the next launch loads", "[cu
 TEST_CASE("a launch that loads is prohibited during a capture, a later one is not", "[cuda]") {
   const StandIn stand_in;
   Unloaded rig;
-  const auto library = good(DynamicLibrary::open(WYE_STAND_IN_CUDA));
-  const auto get = library.function<PFN_cuGetProcAddress_v12000>("cuGetProcAddress_v2");
-  void *begin = nullptr, *end = nullptr;
-  REQUIRE(get("cuStreamBeginCapture", &begin, 10010, 0, nullptr) == CUDA_SUCCESS);
-  REQUIRE(get("cuStreamEndCapture", &end, 10000, 0, nullptr) == CUDA_SUCCESS);
+  const CaptureCalls capture;
   CUstream captured = nullptr;
   REQUIRE(rig.cu.StreamCreateWithPriority(&captured, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
   const bool is_relaxed = GENERATE(false, true), loads = GENERATE(false, true);
   if (loads) CHECK(rig.cu.FuncLoad(rig.function) == CUDA_SUCCESS);
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  REQUIRE(reinterpret_cast<PFN_cuStreamBeginCapture_v10010>(begin)(captured, CU_STREAM_CAPTURE_MODE_GLOBAL) ==
-          CUDA_SUCCESS);
+  REQUIRE(capture.begin(captured, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
   if (is_relaxed) REQUIRE(rig.cu.ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
   const bool may = is_relaxed || loads;
   CHECK(rig.launch() == (may ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
   if (is_relaxed) REQUIRE(rig.cu.ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
   CUgraph graph = nullptr;
-  CHECK(reinterpret_cast<PFN_cuStreamEndCapture_v10000>(end)(captured, &graph) ==
-        (may ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED));
+  CHECK(capture.end(captured, &graph) == (may ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED));
   CHECK(rig.cu.StreamSynchronize(rig.stream) == CUDA_SUCCESS);
   CHECK(rig.cu.StreamDestroy(captured) == CUDA_SUCCESS);
 }

@@ -73,6 +73,24 @@ class RawDriver {
   CUstream stream = nullptr;
 };
 
+/// The calls of an application that captures a stream. wye has no use for them.
+struct CaptureCalls {
+  CaptureCalls() {
+    const auto library = good(DynamicLibrary::open(WYE_STAND_IN_CUDA));
+    const auto get = library.function<PFN_cuGetProcAddress_v12000>("cuGetProcAddress_v2");
+    const auto find = [&](const char* name, int version, auto& function) {
+      void* found = nullptr;
+      REQUIRE(get(name, &found, version, 0, nullptr) == CUDA_SUCCESS);
+      REQUIRE(found != nullptr);
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
+    };
+    find("cuStreamBeginCapture", 10010, begin);
+    find("cuStreamEndCapture", 10000, end);
+  }
+  PFN_cuStreamBeginCapture_v10010 begin = nullptr;
+  PFN_cuStreamEndCapture_v10000 end = nullptr;
+};
+
 /// A handle of the stand-in. Its settings persist while no backend has it open.
 class StandIn {
  public:

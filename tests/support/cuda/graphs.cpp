@@ -2,7 +2,6 @@
 // that a missing edge shows.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "support/cuda/code.hpp"
 #include "support/cuda/memory.hpp"
@@ -236,11 +235,7 @@ void check_paths(const Graph& executable) {
     } else if (node.kind == GraphNode::Kind::fill) {
       writes.push_back({i, node.fill.dst, node.fill.width * 4});
     } else if (node.kind == GraphNode::Kind::kernel) {
-      for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= node.block.size(); at += sizeof(CUdeviceptr)) {
-        CUdeviceptr address = 0;
-        std::memcpy(&address, node.block.data() + at, sizeof(address));
-        uses.push_back({i, address, 1});
-      }
+      for (const CUdeviceptr address : addresses_in(node.block)) uses.push_back({i, address, 1});
     }
   }
   uses.insert(uses.end(), writes.begin(), writes.end());

@@ -127,12 +127,14 @@ void note_free(Sequence& on, CUdeviceptr address) {
     break_device(CUDA_ERROR_ILLEGAL_ADDRESS, "memory is freed, and nothing orders that behind its last use");
 }
 
+std::vector<CUdeviceptr> addresses_in(const std::vector<std::byte>& parameters) {
+  std::vector<CUdeviceptr> words(parameters.size() / sizeof(CUdeviceptr));
+  if (!words.empty()) std::memcpy(words.data(), parameters.data(), words.size() * sizeof(CUdeviceptr));
+  return words;
+}
+
 void note_parameters(Sequence& on, const std::vector<std::byte>& parameters) {
-  for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= parameters.size(); at += sizeof(CUdeviceptr)) {
-    CUdeviceptr address = 0;
-    std::memcpy(&address, parameters.data() + at, sizeof(address));
-    note_use(on, address, "a kernel");
-  }
+  for (const CUdeviceptr address : addresses_in(parameters)) note_use(on, address, "a kernel");
 }
 
 }  // namespace standin

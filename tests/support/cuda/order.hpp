@@ -40,6 +40,8 @@ void see_all();
 void note_allocation(Sequence& on, CUdeviceptr address);
 void note_use(Sequence& on, CUdeviceptr address, const char* what);
 void note_free(Sequence& on, CUdeviceptr address);
+/// Returns the 8-byte words of a kernel's parameters, each of which may be an address.
+std::vector<CUdeviceptr> addresses_in(const std::vector<std::byte>& parameters);
 /// Notes the use of all memory that the 8-byte words of a kernel's parameters may refer to.
 void note_parameters(Sequence& on, const std::vector<std::byte>& parameters);
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/cuda/engine.hpp"
+#include "support/cuda/planted_ptx.hpp"
 
 namespace {
 
@@ -167,39 +168,13 @@ bool freed(bool waits) {
 
 // ---- graphs ----
 
-constexpr char graph_kernels[] = R"(.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry meet(
-	.param .u64 meet_param_0,
-	.param .u32 meet_param_1
-)
-{
-	ret;
-}
-.visible .entry meet_too(
-	.param .u64 meet_too_param_0,
-	.param .u32 meet_too_param_1
-)
-{
-	ret;
-}
-.visible .entry slow_add(
-	.param .u64 slow_add_param_0,
-	.param .u32 slow_add_param_1
-)
-{
-	ret;
-}
-)";
-
 /// Launches a graph of two nodes of one kernel, with an edge between them or without. Returns the second of the two numbers
 /// that they share.
 unsigned two_nodes(const char* name, bool has_edge) {
   const Rig rig;
   CUlibrary library{};
   CUkernel code{};
-  WYE_CALL(LibraryLoadData, 12000, &library, graph_kernels, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  WYE_CALL(LibraryLoadData, 12000, &library, standin::planted_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0);
   WYE_CALL(LibraryGetKernel, 12000, &code, library, name);
   CUgraph graph{};
   CUgraphExec executable{};
@@ -211,8 +186,7 @@ unsigned two_nodes(const char* name, bool has_edge) {
   zero.height = 1;
   CUgraphNode begin{}, before{}, node{};
   WYE_CALL(GraphAddMemsetNode, 10000, &begin, graph, nullptr, 0, &zero, rig.context);
-  unsigned patience =
-      std::string_view(name) == "meet" ? (has_edge ? 1u << 12 : 1u << 30) : (has_edge ? 1u << 12 : 1u << 24);
+  unsigned patience = has_edge ? 1u << 12 : std::string_view(name) == "meet" ? 1u << 30 : 1u << 24;
   CUdeviceptr counts = rig.memory;
   void* parameters[] = {&counts, &patience};
   CUDA_KERNEL_NODE_PARAMS kernel_node{};
@@ -244,7 +218,7 @@ bool missing_edge(bool has_edge) { return two_nodes("slow_add", has_edge) == 2; 
 bool not_loaded(bool loads) {
   const Rig rig;
   CUlibrary library{};
-  WYE_CALL(LibraryLoadData, 12000, &library, graph_kernels, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  WYE_CALL(LibraryLoadData, 12000, &library, standin::planted_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0);
   CUkernel kernels[2]{};
   CUfunction functions[2]{};
   for (int i = 0; i < 2; ++i) {
