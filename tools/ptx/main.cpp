@@ -2,8 +2,10 @@
 #include <wye/kernel/compile.hpp>
 
 #include <cstdio>
-#include <fstream>
 #include <string>
+#include <string_view>
+
+#include "../wyec/write.hpp"
 
 int main(int count, char** arguments) {
   if (count != 7) {
@@ -12,7 +14,6 @@ int main(int count, char** arguments) {
   }
   const auto fail = [&](const std::string& why) {
     std::fprintf(stderr, "wye_ptx: %s\n", why.c_str());
-    std::remove(arguments[6]);
     return 1;
   };
   auto source = wye::CudaCpp::from_file(arguments[5]);
@@ -21,12 +22,10 @@ int main(int count, char** arguments) {
   source->entry = arguments[4];
   const auto compiled = wye::compile(*source, {.target = arguments[3], .nvrtc = arguments[1]});
   if (!compiled) return fail(compiled.error().describe());
-  std::ofstream output(arguments[6], std::ios::binary);
-  if (compiled->cubin)
-    output.write(reinterpret_cast<const char*>(compiled->cubin->bytes.data()),
-                 static_cast<std::streamsize>(compiled->cubin->bytes.size()));
-  else
-    output << compiled->ptx->text;
-  output.close();
-  return output ? 0 : fail(std::string(arguments[6]) + " cannot be written.");
+  const std::string_view code =
+      compiled->cubin ? std::string_view(reinterpret_cast<const char*>(compiled->cubin->bytes.data()),
+                                         compiled->cubin->bytes.size())
+                      : compiled->ptx->text;
+  const auto why = wyec::write_file(arguments[6], code);
+  return why ? fail(*why) : 0;
 }
