@@ -73,6 +73,8 @@ __device__ void read_eight(const float* row, unsigned at, float (&to)[8]) {
   to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
 }
 
+// Writes or adds the first `left` of four adjacent sums. `quads`: whether the four are aligned to their size.
+template <class T>
 __device__ void write_four(float* to, const float* sums, unsigned left, bool quads, bool add) {
   if (quads && left >= 4) {
     Quad q = {sums[0], sums[1], sums[2], sums[3]};
@@ -87,9 +89,19 @@ __device__ void write_four(float* to, const float* sums, unsigned left, bool qua
   for (unsigned i = 0; i < 4; ++i)
     if (i < left) to[i] = add ? to[i] + sums[i] : sums[i];
 }
-
+// Rounds four adjacent sums to 16 bits and writes the first `left` of them.
 template <class T>
-__device__ void multiply(const typename T::Number* a, const typename T::Number* b, float* c, const Product& shape,
+__device__ void write_four(unsigned short* to, const float* sums, unsigned left, bool quads, bool) {
+  if (quads && left >= 4) {
+    *reinterpret_cast<typename T::Four*>(to) = {T::rounded(sums[0], sums[1]), T::rounded(sums[2], sums[3])};
+    return;
+  }
+  T::write_two(to, left, false, sums[0], sums[1]);
+  if (left > 2) T::write_two(to + 2, left - 2, false, sums[2], sums[3]);
+}
+
+template <class T, class C>
+__device__ void multiply(const typename T::Number* a, const typename T::Number* b, C* c, const Product& shape,
                          ProductTiles& tiles) {
   Place place;
   if (!find_place(shape, place)) return;
@@ -127,16 +139,16 @@ __device__ void multiply(const typename T::Number* a, const typename T::Number* 
   }
 
   c += tiles.place.matrix * shape.c_step;
-  const bool quads = has_quads(c) && shape.columns % 4 == 0, add = shape.first != 0;
+  const bool quads = reinterpret_cast<Size>(c) % (4 * sizeof(C)) == 0 && shape.columns % 4 == 0, add = shape.first != 0;
   const unsigned first = tiles.place.row + y, at = tiles.place.column + x;
   const unsigned low = at < shape.columns ? shape.columns - at : 0, high = low > 64 ? low - 64 : 0;
-  float* to = c + Size(first) * shape.columns + at;
+  C* to = c + Size(first) * shape.columns + at;
 #pragma unroll
   for (unsigned r = 0; r < 8; ++r) {
     if (r == 4) to += Size(60) * shape.columns;
     if (first + r % 4 + r / 4 * 64 < shape.rows) {
-      write_four(to, &sums[r][0], low, quads, add);
-      write_four(to + 64, &sums[r][4], high, quads, add);
+      write_four<T>(to, &sums[r][0], low, quads, add);
+      write_four<T>(to + 64, &sums[r][4], high, quads, add);
     }
     to += shape.columns;
   }

@@ -1,7 +1,8 @@
 // c = a b over the first stretch of the inner dimension, c += a b over others. Elements are floats, or narrow
-// numbers with HALF, BFLOAT16 or INT8. A workgroup computes 64 x 64 elements of c, an invocation 4 x 4
-// elements, 16 apart, in registers. It uses no shared memory, which costs lavapipe ten times more than it
-// saves. Adjacent invocations load adjacent elements.
+// numbers with HALF, BFLOAT16 or INT8. With ROUNDED, c has 16 bits too, and one stretch has all of the inner
+// dimension. A workgroup computes 64 x 64 elements of c, an invocation 4 x 4 elements, 16 apart, in registers;
+// with ROUNDED 4 x 2 pairs, because it writes words. It uses no shared memory, which costs lavapipe ten times
+// more than it saves. Adjacent invocations load adjacent elements.
 #include "span.glsl"
 #include "flat.glsl"
 
@@ -32,10 +33,19 @@ layout(buffer_reference, std430, buffer_reference_align = 4) buffer Ints { int a
 #define ADD_PRODUCT(a, b, c) fma(a, b, c)
 #endif
 
+#ifdef ROUNDED
+#include "words.glsl"
+#define ResultSpan WordSpan
+const uvec4 columns_of_invocation = uvec4(0, 1, 32, 33);
+const uint adjacent_columns = 2;
+#else
 struct ResultSpan {
   Results data;
   uvec2 size;
 };
+const uvec4 columns_of_invocation = uvec4(0, 16, 32, 48);
+const uint adjacent_columns = 1;
+#endif
 
 layout(push_constant) uniform Arguments {
   ElementSpan a;
@@ -54,11 +64,37 @@ Line b_column(uint n, uint column) {
   return line_of(uvec2(b.data), plus(times(shape.b_step, n), start));
 }
 
+#ifdef ROUNDED
+// Writes the first `count` of two adjacent numbers from element `index` on.
+void write_pair(uvec2 index, uint count, vec2 values) {
+  const uvec2 at = plus(uvec2(c.data), uvec2(index.x << 1, index.y << 1 | index.x >> 31));
+  const uint low = narrow(floatBitsToUint(values.x)), high = narrow(floatBitsToUint(values.y));
+  Word word = Word(uvec2(at.x & ~3u, at.y));
+  if ((at.x & 2u) != 0) {
+    set_half_of(word, 16, low);
+    if (count > 1) set_half_of(Word(plus(uvec2(at.x & ~3u, at.y), uvec2(4, 0))), 0, high);
+  } else if (count > 1) {
+    word.bits = low | high << 16;
+  } else {
+    set_half_of(word, 0, low);
+  }
+}
+
+void write_row(uint n, uint row, uint column, Sums values) {
+  if (row >= shape.rows) return;
+  const uvec2 line = plus(times(shape.c_step, n), product(row, shape.columns));
+  for (uint i = 0; i < 4; i += 2) {
+    const uint at = column + columns_of_invocation[i];
+    if (at >= shape.columns) return;
+    write_pair(plus(line, uvec2(at, 0)), shape.columns - at, vec2(values[i], values[i + 1]));
+  }
+}
+#else
 void write_row(uint n, uint row, uint column, Sums values) {
   if (row >= shape.rows) return;
   Results to = Results(element(uvec2(c.data), plus(times(shape.c_step, n), product(row, shape.columns))));
   for (uint i = 0; i < 4; ++i) {
-    const uint at = column + 16 * i;
+    const uint at = column + columns_of_invocation[i];
     if (at >= shape.columns) return;
     if (shape.first != 0)
       to.at[at] += values[i];
@@ -66,6 +102,7 @@ void write_row(uint n, uint row, uint column, Sums values) {
       to.at[at] = values[i];
   }
 }
+#endif
 
 void main() {
   // Tiles are numbered in blocks of 4 x 4, for locality in caches and because the host computes whole blocks.
@@ -75,13 +112,13 @@ void main() {
   if (blocks == 0) return;
   const uint n = (number >> 4) / blocks, block = (number >> 4) % blocks;
   const uvec2 tile = (uvec2(block % across, block / across) * 4 + uvec2(number & 3, number >> 2 & 3)) * 64;
-  const uint column = tile.x + (gl_LocalInvocationID.x & 15);
+  const uint column = tile.x + (gl_LocalInvocationID.x & 15) * adjacent_columns;
   const uint row = tile.y + (gl_LocalInvocationID.x >> 4);
   if (n >= shape.batch || row >= shape.rows || column >= shape.columns) return;
 
   // Elements beyond the edge repeat the last row and column and are not written.
   const uvec4 r = min(uvec4(row, row + 16, row + 32, row + 48), shape.rows - 1);
-  const uvec4 s = min(uvec4(column, column + 16, column + 32, column + 48), shape.columns - 1);
+  const uvec4 s = min(column + columns_of_invocation, shape.columns - 1);
   Line a0 = a_row(n, r.x), a1 = a_row(n, r.y), a2 = a_row(n, r.z), a3 = a_row(n, r.w);
   Line b0 = b_column(n, s.x), b1 = b_column(n, s.y), b2 = b_column(n, s.z), b3 = b_column(n, s.w);
   const uint step = shape.transposed != 0 ? 1 : shape.columns;

@@ -317,6 +317,24 @@ struct alignas(8) SumPair {
 __device__ float plus(float a, float b) { return a + b; }
 __device__ int plus(int a, int b) { return int(unsigned(a) + unsigned(b)); }
 
+// Writes the first `count` of two adjacent sums, or adds them. `together`: whether the two are aligned to their size.
+template <class T>
+__device__ void write_sums(typename T::Sum* to, unsigned count, bool together, bool add, SumPair<typename T::Sum> pair) {
+  if (together && count > 1) {
+    SumPair<typename T::Sum>* const both = reinterpret_cast<SumPair<typename T::Sum>*>(to);
+    if (add) pair = {plus(both->x, pair.x), plus(both->y, pair.y)};
+    *both = pair;
+    return;
+  }
+  if (count > 0) to[0] = add ? plus(to[0], pair.x) : pair.x;
+  if (count > 1) to[1] = add ? plus(to[1], pair.y) : pair.y;
+}
+// Rounds two adjacent sums to 16 bits and writes the first `count` of them.
+template <class T>
+__device__ void write_sums(unsigned short* to, unsigned count, bool together, bool, SumPair<float> pair) {
+  T::write_two(to, count, together, pair.x, pair.y);
+}
+
 template <class T>
 __device__ void make_operands(unsigned (&words)[4]) {
 #pragma unroll
@@ -338,8 +356,8 @@ __device__ void load_columns_of(unsigned (&to)[4], const TensorTile<T>& tile, un
   make_operands<T>(to);
 }
 
-template <class T>
-__device__ void multiply_words(const typename T::Number* a, const typename T::Number* b, typename T::Sum* c, const Product& shape,
+template <class T, class C>
+__device__ void multiply_words(const typename T::Number* a, const typename T::Number* b, C* c, const Product& shape,
                                TensorTiles<T>& tiles) {
   typedef typename T::Sum Sum;
   Place place;
@@ -404,24 +422,17 @@ __device__ void multiply_words(const typename T::Number* a, const typename T::Nu
     now = now + 1 == stages ? 0 : now + 1;
   }
 
-  const bool add = shape.first != 0, pairs = reinterpret_cast<Size>(c) % sizeof(SumPair<Sum>) == 0 && shape.columns % 2 == 0;
+  const bool add = shape.first != 0, pairs = reinterpret_cast<Size>(c) % (2 * sizeof(C)) == 0 && shape.columns % 2 == 0;
   const unsigned lane = threadIdx.x % 32, row = place.row + down + lane / 4, column = place.column + right + lane % 4 * 2;
 #pragma unroll
   for (unsigned m = 0; m < 4; ++m) {
     if (row + m * 8 >= shape.rows) continue;
-    Sum* const line = c + Size(row + m * 8) * shape.columns;
+    C* const line = c + Size(row + m * 8) * shape.columns;
 #pragma unroll
     for (unsigned n = 0; n < 8; ++n) {
       const unsigned at = column + n * 8;
-      SumPair<Sum> pair = {sums[m / 2][n][m % 2 * 2], sums[m / 2][n][m % 2 * 2 + 1]};
-      if (pairs && at < shape.columns) {
-        SumPair<Sum>* const to = reinterpret_cast<SumPair<Sum>*>(line + at);
-        if (add) pair = {plus(to->x, pair.x), plus(to->y, pair.y)};
-        *to = pair;
-      } else {
-        if (at < shape.columns) line[at] = add ? plus(line[at], pair.x) : pair.x;
-        if (at + 1 < shape.columns) line[at + 1] = add ? plus(line[at + 1], pair.y) : pair.y;
-      }
+      if (at < shape.columns)
+        write_sums<T>(line + at, shape.columns - at, pairs, add, {sums[m / 2][n][m % 2 * 2], sums[m / 2][n][m % 2 * 2 + 1]});
     }
   }
 }

@@ -82,6 +82,10 @@ void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> 
             Product shape);
 void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::int8_t> b,
             std::span<std::int32_t> c, Product shape);
+/// Computes c = a b over the whole inner dimension in float, and rounds each sum once.
+void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<half> c, Product shape);
+void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> b, std::span<bfloat16> c,
+            Product shape);
 /// Rounds to 16 bits.
 void narrow(Range range, std::span<const float> from, std::span<half> to);
 void narrow(Range range, std::span<const float> from, std::span<bfloat16> to);

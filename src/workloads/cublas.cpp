@@ -157,16 +157,16 @@ Answers& answers() {
 struct Numbers {
   int element;
   std::size_t size;
-  int sum;
+  int result;
   int compute;
 };
 constexpr int real_32f = 0, real_16f = 2, real_8i = 3, real_32i = 10, real_16bf = 14;
 constexpr int compute_32f = 68, compute_32i = 72, compute_32f_fast_tf32 = 77;
-constexpr Numbers numbers[] = {{real_32f, 4, real_32f, compute_32f},
-                               {real_32f, 4, real_32f, compute_32f_fast_tf32},
-                               {real_16f, 2, real_32f, compute_32f},
-                               {real_16bf, 2, real_32f, compute_32f},
-                               {real_8i, 1, real_32i, compute_32i}};
+constexpr Numbers numbers[] = {
+    {real_32f, 4, real_32f, compute_32f},  {real_32f, 4, real_32f, compute_32f_fast_tf32},
+    {real_16f, 2, real_32f, compute_32f},  {real_16f, 2, real_16f, compute_32f},
+    {real_16bf, 2, real_32f, compute_32f}, {real_16bf, 2, real_16bf, compute_32f},
+    {real_8i, 1, real_32i, compute_32i}};
 
 }  // namespace
 
@@ -218,7 +218,7 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   // Factors of the type of the sums.
   const float one = 1.0f, keep = shape.first == 0 ? 0.0f : 1.0f;
   const std::int32_t whole_one = 1, whole_keep = shape.first == 0 ? 0 : 1;
-  const bool whole = type.sum == real_32i;
+  const bool whole = type.result == real_32i;
   const int status = (*library)->gemm(
       *handle, shape.transposed ? transposed : as_is, as_is, number(shape.columns), number(shape.rows),
       static_cast<int>(shape.last - shape.first),
@@ -226,7 +226,7 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
       at(b, std::uint64_t{shape.first} * (shape.transposed ? 1 : shape.columns)), type.element,
       number(shape.transposed ? shape.inner : shape.columns), step(shape.b_step), at(a, shape.first),
       type.element, number(shape.inner), step(shape.a_step),
-      whole ? static_cast<const void*>(&whole_keep) : static_cast<const void*>(&keep), c, type.sum,
+      whole ? static_cast<const void*>(&whole_keep) : static_cast<const void*>(&keep), c, type.result,
       number(shape.columns), step(shape.c_step), number(shape.batch), type.compute, default_algorithm);
   if (status) return failed("cublasGemmStridedBatchedEx", status, lane.device);
   return {};

@@ -34,13 +34,15 @@ struct Probed {
 };
 Probed probed();
 
-/// The type of the factors and of the sums.
+/// The types of the factors, of the sums, and of c. Rounded products have one stretch.
 enum class Arithmetic : std::uint8_t {
-  float32,   ///< in float32 throughout
-  tf32,      ///< float, which may be rounded to TF32
-  float16,   ///< half, in float32
-  bfloat16,  ///< in float32
-  int8,      ///< in int32: rows and matrices begin at multiples of 4
+  float32,           ///< in float32 throughout
+  tf32,              ///< float, which may be rounded to TF32
+  float16,           ///< half, in float32
+  float16_rounded,   ///< the same, rounded to half
+  bfloat16,          ///< in float32
+  bfloat16_rounded,  ///< the same, rounded to bfloat16
+  int8,              ///< in int32: rows and matrices begin at multiples of 4
 };
 
 /// Enqueues c = a b for the first stretch of the inner dimension, c += a b for others. Called by native

@@ -21,42 +21,32 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// The kernels of products of `T`. The first sets c, the second adds to it.
-template <class T, class Sum>
-struct ProductKernels {
-  Result<ProductKernel<T, Write<Sum>>> set;
-  Result<ProductKernel<T, ReadWrite<Sum>>> add;
-};
-
-/// Returns the kernels of one arithmetic. CUDA devices use cuBLAS if they can. The probe of the native
-/// function opens cuBLAS, so a runtime without CUDA never opens it. Without cuBLAS, autotuning chooses
+/// A kernel of one arithmetic, and the same without cuBLAS. CUDA devices use cuBLAS if they can. The probe of the
+/// native function opens cuBLAS, so a runtime without CUDA never opens it. Without cuBLAS, autotuning chooses
 /// between `text` and `plain`.
-template <class T, class Sum>
-class Products {
+template <class T, class C>
+class ProductVariants {
  public:
-  Products(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
-           const KernelText* plain = nullptr)
-      : own_{kernel<Write<Sum>>(text, std::nullopt, plain),
-             kernel<ReadWrite<Sum>>(text, std::nullopt, plain)},
-        with_library_(arithmetic ? ProductKernels<T, Sum>{kernel<Write<Sum>>(text, arithmetic, nullptr),
-                                                          kernel<ReadWrite<Sum>>(text, arithmetic, nullptr)}
-                                 : own_) {}
+  ProductVariants(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
+                  const KernelText* plain = nullptr)
+      : own_(kernel(text, std::nullopt, plain)),
+        with_library_(arithmetic ? kernel(text, arithmetic, nullptr) : own_) {}
 
-  const ProductKernels<T, Sum>& now() const { return cublas::known_absent() ? own_ : with_library_; }
+  const Result<ProductKernel<T, C>>& now() const { return cublas::known_absent() ? own_ : with_library_; }
 
  private:
-  template <class C>
+  using Number = typename C::element_type;
   static Result<ProductKernel<T, C>> kernel(const KernelText& text,
                                             std::optional<cublas::Arithmetic> arithmetic,
                                             const KernelText* plain) {
-    using Multiply = void (*)(Range, std::span<const T>, std::span<const T>, std::span<Sum>, Product);
+    using Multiply = void (*)(Range, std::span<const T>, std::span<const T>, std::span<Number>, Product);
     std::vector<typename ProductKernel<T, C>::Source> sources{
         host(static_cast<Multiply>(cpu::matmul), {.tile = Extent3(items_per_block)})};
     if (arithmetic)
       sources.push_back(native(
           "cuda",
           [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a, DeviceSpan<const T> b,
-                                  DeviceSpan<Sum> c, Product shape) {
+                                  DeviceSpan<Number> c, Product shape) {
             return cublas::multiply(lane, numbers, a.data, b.data, c.data, shape);
           },
           cublas::probe));
@@ -64,40 +54,63 @@ class Products {
     return plain ? with_plain(std::move(made), make_product_kernel<T, C>(*plain)) : made;
   }
 
-  ProductKernels<T, Sum> own_, with_library_;
+  Result<ProductKernel<T, C>> own_, with_library_;
+};
+
+/// The kernels of products of `T`. The first sets c, the second adds to it.
+template <class T, class Sum>
+struct ProductKernels {
+  explicit ProductKernels(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
+                          const KernelText* plain = nullptr)
+      : set(text, arithmetic, plain), add(text, arithmetic, plain) {}
+
+  ProductVariants<T, Write<Sum>> set;
+  ProductVariants<T, ReadWrite<Sum>> add;
 };
 
 const auto& float_kernels() {
-  static const Products<float, float> kernels(kernels::matmul, cublas::Arithmetic::float32);
-  return kernels.now();
+  static const ProductKernels<float, float> kernels(kernels::matmul, cublas::Arithmetic::float32);
+  return kernels;
 }
 /// Without tensor cores for TF32, uses the text for float.
 const auto& tf32_kernels() {
-  static const Products<float, float> kernels({.name = "matmul_tf32",
-                                               .glsl = kernels::matmul.glsl,
-                                               .cuda = kernels::matmul_tf32.cuda,
-                                               .ptx = kernels::matmul_tf32.ptx,
-                                               .cubins = kernels::matmul_tf32.cubins},
-                                              cublas::Arithmetic::tf32);
-  return kernels.now();
+  static const ProductKernels<float, float> kernels({.name = "matmul_tf32",
+                                                     .glsl = kernels::matmul.glsl,
+                                                     .cuda = kernels::matmul_tf32.cuda,
+                                                     .ptx = kernels::matmul_tf32.ptx,
+                                                     .cubins = kernels::matmul_tf32.cubins},
+                                                    cublas::Arithmetic::tf32);
+  return kernels;
 }
 const auto& kernels_of(const Read<half>&) {
-  static const Products<half, float> kernels(kernels::matmul_half, cublas::Arithmetic::float16,
-                                             &kernels::matmul_half_plain);
-  return kernels.now();
+  static const ProductKernels<half, float> kernels(kernels::matmul_half, cublas::Arithmetic::float16,
+                                                   &kernels::matmul_half_plain);
+  return kernels;
 }
 const auto& kernels_of(const Read<bfloat16>&) {
-  static const Products<bfloat16, float> kernels(kernels::matmul_bfloat16, cublas::Arithmetic::bfloat16,
-                                                 &kernels::matmul_bfloat16_plain);
-  return kernels.now();
+  static const ProductKernels<bfloat16, float> kernels(kernels::matmul_bfloat16, cublas::Arithmetic::bfloat16,
+                                                       &kernels::matmul_bfloat16_plain);
+  return kernels;
+}
+const auto& rounded_kernel_of(const Write<half>&) {
+  static const ProductVariants<half, Write<half>> kernel(
+      kernels::matmul_half_rounded, cublas::Arithmetic::float16_rounded, &kernels::matmul_half_rounded_plain);
+  return kernel.now();
+}
+const auto& rounded_kernel_of(const Write<bfloat16>&) {
+  static const ProductVariants<bfloat16, Write<bfloat16>> kernel(kernels::matmul_bfloat16_rounded,
+                                                                 cublas::Arithmetic::bfloat16_rounded,
+                                                                 &kernels::matmul_bfloat16_rounded_plain);
+  return kernel.now();
 }
 const auto& int8_kernels() {
-  static const Products<std::int8_t, std::int32_t> kernels(kernels::matmul_int8, cublas::Arithmetic::int8);
-  return kernels.now();
+  static const ProductKernels<std::int8_t, std::int32_t> kernels(kernels::matmul_int8,
+                                                                 cublas::Arithmetic::int8);
+  return kernels;
 }
 const auto& own_int8_kernels() {
-  static const Products<std::int8_t, std::int32_t> kernels(kernels::matmul_int8, std::nullopt);
-  return kernels.now();
+  static const ProductKernels<std::int8_t, std::int32_t> kernels(kernels::matmul_int8, std::nullopt);
+  return kernels;
 }
 
 /// Returns a kernel that rounds to `T`. A workgroup covers 512 elements.
@@ -182,27 +195,33 @@ std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uin
   return std::nullopt;
 }
 
+Extent3 items_of(const Product& shape) { return flat(blocks_of(shape) * items_per_block); }
+
+/// Returns the stretch of the inner dimension of one step. It limits loops, and indexes into a stretch of b to
+/// 2^31. cuBLAS requires stretches of bytes to begin at multiples of 4.
+std::uint32_t stretch_of(const Product& shape) {
+  const std::uint64_t step = shape.transposed ? 1 : std::max<std::uint64_t>(shape.columns, 1);
+  const auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(16384, largest_dimension / step));
+  return stretch >= 4 ? stretch - stretch % 4 : stretch;
+}
+
 /// Adds the steps of products with `kernels`.
 template <class T, class Sum>
 void add_products(Steps& steps, const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<T>& b,
                   const Write<Sum>& c, Product shape) {
-  const Extent3 items = flat(blocks_of(shape) * items_per_block);
-  // Each step has one stretch, which limits loops, and indexes into a stretch of b to 2^31. cuBLAS requires
-  // stretches of bytes to begin at multiples of 4.
-  const std::uint64_t step = shape.transposed ? 1 : std::max<std::uint64_t>(shape.columns, 1);
-  auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(16384, largest_dimension / step));
-  if (stretch >= 4) stretch -= stretch % 4;
+  const Extent3 items = items_of(shape);
+  const std::uint32_t stretch = stretch_of(shape);
   const bool gaps = shape.batch > 1 && shape.c_step > std::uint64_t{shape.rows} * shape.columns;
   shape.first = 0;
   shape.last = std::min(stretch, shape.inner);
   if (gaps)
-    steps.add(kernels.add, items, a, b, Memory(c), shape);
+    steps.add(kernels.add.now(), items, a, b, Memory(c), shape);
   else
-    steps.add(kernels.set, items, a, b, c, shape);
+    steps.add(kernels.set.now(), items, a, b, c, shape);
   while (shape.last < shape.inner) {
     shape.first = shape.last;
     shape.last = shape.first + std::min(stretch, shape.inner - shape.first);
-    steps.add(kernels.add, items, a, b, Memory(c), shape);
+    steps.add(kernels.add.now(), items, a, b, Memory(c), shape);
   }
 }
 
@@ -254,7 +273,8 @@ Job product(const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<
   return std::move(steps).job("matmul", workload_types::matrix);
 }
 
-/// Adds products of 16 bits: sums in separate memory, which are then rounded.
+/// Makes products of 16 bits. One stretch rounds its sums. The sums of several are in separate memory, and are
+/// rounded at the end.
 template <class T>
 Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const Checked& checked) {
   if (checked.refusal) return refused_product(*checked.refusal);
@@ -264,11 +284,16 @@ Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const 
     return refused_product("Matrices c of 16 bits of workload 'matmul' are not contiguous: their step (" +
                            std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) +
                            ").");
-  const Scratch<float> sums(c.size());
   Steps steps;
-  add_products<T, float>(steps, kernels_of(a), a, b, sums, shape);
-  steps.add(narrow_kernel_of(c), flat(c.size() + 1), sums,
-            c);  // in words, plus one if c begins within a word
+  if (shape.inner <= stretch_of(shape)) {
+    shape.last = shape.inner;
+    steps.add(rounded_kernel_of(c), items_of(shape), a, b, c, shape);
+  } else {
+    const Scratch<float> sums(c.size());
+    add_products<T, float>(steps, kernels_of(a), a, b, sums, shape);
+    steps.add(narrow_kernel_of(c), flat(c.size() + 1), sums,
+              c);  // in words, plus one if c begins within a word
+  }
   return std::move(steps).job("matmul", workload_types::matrix);
 }
 

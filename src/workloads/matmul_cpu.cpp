@@ -200,12 +200,12 @@ HWY_EXPORT(widen_int8);
 void multiply_any(const Block& block) { multiply(block); }
 
 /// Converts a stretch of the block's rows and columns to floats and multiplies them. Sums of 512 products of
-/// 8 bits are below 2^24, so floats are exact.
-template <class T, class Sum>
-void multiply_any(const BlockOf<T, Sum>& block) {
+/// 8 bits are below 2^24, so floats are exact. Numbers of c of 16 bits are rounded after the last stretch.
+template <class T, class C>
+void multiply_any(const BlockOf<T, C>& block) {
   constexpr std::size_t stretch = 512, side = block_side;
-  constexpr bool whole = !std::is_same_v<Sum, float>;
-  const auto memory = hwy::AllocateAligned<float>(2 * stretch * side + (whole ? side * side : 0));
+  constexpr bool whole = std::is_same_v<C, std::int32_t>, rounded = std::is_same_v<C, T>;
+  const auto memory = hwy::AllocateAligned<float>(2 * stretch * side + (whole || rounded ? side * side : 0));
   float *const a = memory.get(), *const b = a + stretch * side, *const sums = b + stretch * side;
   for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
     const std::size_t inner = std::min(stretch, block.inner - first);
@@ -223,28 +223,34 @@ void multiply_any(const BlockOf<T, Sum>& block) {
                .b = b,
                .b_step = block.transposed ? std::max<std::size_t>(inner, 1) : block.columns,
                .transposed = block.transposed};
-    if constexpr (whole) {
+    if constexpr (whole || rounded) {
       part.c = sums;
       part.c_step = block.columns;
+      part.add = rounded && first > 0;
       multiply_any(part);
-      for (std::size_t i = 0; i < block.rows; ++i)
-        for (std::size_t j = 0; j < block.columns; ++j) {
-          Sum& c = block.c[i * block.c_step + j];
-          const auto sum = static_cast<std::uint32_t>(static_cast<Sum>(sums[i * block.columns + j]));
-          c = static_cast<Sum>((add ? static_cast<std::uint32_t>(c) : 0) + sum);  // wraps around
-        }
     } else {
       part.c = block.c;
       part.c_step = block.c_step;
       part.add = add;
       multiply_any(part);
     }
+    if constexpr (whole)
+      for (std::size_t i = 0; i < block.rows; ++i)
+        for (std::size_t j = 0; j < block.columns; ++j) {
+          C& c = block.c[i * block.c_step + j];
+          const auto sum = static_cast<std::uint32_t>(static_cast<C>(sums[i * block.columns + j]));
+          c = static_cast<C>((add ? static_cast<std::uint32_t>(c) : 0) + sum);  // wraps around
+        }
   }
+  if constexpr (rounded)
+    for (std::size_t i = 0; i < block.rows; ++i)
+      for (std::size_t j = 0; j < block.columns; ++j)
+        block.c[i * block.c_step + j] = C(sums[i * block.columns + j]);
 }
 
 /// Computes the blocks of c in `range`.
-template <class T, class Sum>
-void multiply_blocks(Range range, const T* a, const T* b, Sum* c, const Product& shape) {
+template <class T, class C>
+void multiply_blocks(Range range, const T* a, const T* b, C* c, const Product& shape) {
   const std::uint64_t across = (shape.columns + block_side - 1) / block_side;
   const std::uint64_t down = (shape.rows + block_side - 1) / block_side;
   const Range items = below(range, blocks_of(shape) * items_per_block);
@@ -254,17 +260,17 @@ void multiply_blocks(Range range, const T* a, const T* b, Sum* c, const Product&
     const std::uint64_t row = at / across * block_side, column = at % across * block_side;
     const std::uint64_t b_start = shape.transposed ? column * shape.inner + shape.first
                                                    : std::uint64_t{shape.first} * shape.columns + column;
-    multiply_any(BlockOf<T, Sum>{.rows = std::min<std::size_t>(block_side, shape.rows - row),
-                                 .columns = std::min<std::size_t>(block_side, shape.columns - column),
-                                 .inner = shape.last - shape.first,
-                                 .a = a + n * shape.a_step + row * shape.inner + shape.first,
-                                 .a_step = shape.inner,
-                                 .b = b + n * shape.b_step + b_start,
-                                 .b_step = shape.transposed ? shape.inner : shape.columns,
-                                 .transposed = shape.transposed != 0,
-                                 .c = c + n * shape.c_step + row * shape.columns + column,
-                                 .c_step = shape.columns,
-                                 .add = shape.first > 0});
+    multiply_any(BlockOf<T, C>{.rows = std::min<std::size_t>(block_side, shape.rows - row),
+                               .columns = std::min<std::size_t>(block_side, shape.columns - column),
+                               .inner = shape.last - shape.first,
+                               .a = a + n * shape.a_step + row * shape.inner + shape.first,
+                               .a_step = shape.inner,
+                               .b = b + n * shape.b_step + b_start,
+                               .b_step = shape.transposed ? shape.inner : shape.columns,
+                               .transposed = shape.transposed != 0,
+                               .c = c + n * shape.c_step + row * shape.columns + column,
+                               .c_step = shape.columns,
+                               .add = shape.first > 0});
   }
 }
 
@@ -302,6 +308,13 @@ void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> 
 }
 void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::int8_t> b,
             std::span<std::int32_t> c, Product shape) {
+  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
+}
+void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<half> c, Product shape) {
+  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
+}
+void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> b, std::span<bfloat16> c,
+            Product shape) {
   multiply_blocks(range, a.data(), b.data(), c.data(), shape);
 }
 

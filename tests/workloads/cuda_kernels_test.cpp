@@ -209,7 +209,10 @@ TEST_CASE("products of few bits are made by tensor cores, each on the oldest arc
                     "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
         Instruction{"matmul_half", "compute_75", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"},
         Instruction{"matmul_half", "compute_80", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"},
+        Instruction{"matmul_half_rounded", "compute_75", "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"},
         Instruction{"matmul_bfloat16", "compute_80", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
+        Instruction{"matmul_bfloat16_rounded", "compute_80",
+                    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"},
         Instruction{"matmul_int8", "compute_75", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32"},
         Instruction{"matmul_int8", "compute_80", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"},
         Instruction{"matmul_tf32", "compute_80", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"}}) {
@@ -233,7 +236,10 @@ TEST_CASE("without usable tensor cores, fused multiply-adds compute the product"
   for (const auto& [name, target] :
        {std::pair{"matmul_bfloat16", "compute_75"}, std::pair{"matmul_tf32", "compute_75"},
         std::pair{"attention_bfloat16", "compute_75"}, std::pair{"matmul_half_plain", "compute_80"},
-        std::pair{"matmul_bfloat16_plain", "compute_80"}, std::pair{"attention_half_plain", "compute_80"},
+        std::pair{"matmul_bfloat16_plain", "compute_80"},
+        std::pair{"matmul_half_rounded_plain", "compute_80"},
+        std::pair{"matmul_bfloat16_rounded_plain", "compute_80"},
+        std::pair{"attention_half_plain", "compute_80"},
         std::pair{"attention_bfloat16_plain", "compute_80"}}) {
     INFO(name << " for " << target);
     const std::string file = name, folder = file.substr(0, file.find('_'));

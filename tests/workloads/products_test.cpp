@@ -137,19 +137,38 @@ struct PlainKernels {
       workloads::make_product_kernel<T, Write<float>>(text()).value();
   workloads::ProductKernel<T, ReadWrite<float>> add =
       workloads::make_product_kernel<T, ReadWrite<float>>(text()).value();
+  workloads::ProductKernel<T, Write<T>> rounded =
+      workloads::make_product_kernel<T, Write<T>>(std::is_same_v<T, half>
+                                                      ? workloads::kernels::matmul_half_rounded_plain
+                                                      : workloads::kernels::matmul_bfloat16_rounded_plain)
+          .value();
 
-  /// Runs them over `stretch` of the inner dimension at a time.
+  static workloads::Product product_of(MatmulShape shape, const MatmulOptions& options) {
+    return {.rows = static_cast<std::uint32_t>(shape.rows),
+            .columns = static_cast<std::uint32_t>(shape.columns),
+            .inner = static_cast<std::uint32_t>(shape.inner),
+            .last = static_cast<std::uint32_t>(shape.inner),
+            .transposed = options.transposed_b,
+            .batch = static_cast<std::uint32_t>(options.batch),
+            .a_step = options.a_step.value_or(shape.rows * shape.inner),
+            .b_step = options.b_step.value_or(shape.inner * shape.columns),
+            .c_step = options.c_step.value_or(shape.rows * shape.columns)};
+  }
+  static Extent3 items_of(const workloads::Product& product) {
+    return workloads::flat(workloads::blocks_of(product) * workloads::items_per_block);
+  }
+
+  /// Runs the kernel that rounds.
+  void run(Read<T> a, Read<T> b, std::span<T> c, MatmulShape shape, const MatmulOptions& options) const {
+    const workloads::Product product = product_of(shape, options);
+    test::run(rounded(a, b, c, product).over(items_of(product)), "cuda");
+  }
+  /// Runs the others over `stretch` of the inner dimension at a time.
   void run(Read<T> a, Read<T> b, std::span<float> c, MatmulShape shape, const MatmulOptions& options,
            std::uint64_t stretch = 16384) const {
-    workloads::Product product{.rows = static_cast<std::uint32_t>(shape.rows),
-                               .columns = static_cast<std::uint32_t>(shape.columns),
-                               .inner = static_cast<std::uint32_t>(shape.inner),
-                               .transposed = options.transposed_b,
-                               .batch = static_cast<std::uint32_t>(options.batch),
-                               .a_step = options.a_step.value_or(shape.rows * shape.inner),
-                               .b_step = options.b_step.value_or(shape.inner * shape.columns),
-                               .c_step = options.c_step.value_or(shape.rows * shape.columns)};
-    const Extent3 items = workloads::flat(workloads::blocks_of(product) * workloads::items_per_block);
+    workloads::Product product = product_of(shape, options);
+    product.last = 0;
+    const Extent3 items = items_of(product);
     do {
       product.first = product.last;
       product.last = static_cast<std::uint32_t>(std::min(product.last + stretch, shape.inner));
@@ -169,6 +188,13 @@ std::string plain_product_difference(MatmulShape shape, MatmulOptions options = 
   PlainKernels<T>().run(p.a, p.b, c, shape, options, stretch);
   return difference_of<T, float>(p, c);
 }
+template <class T>
+std::string plain_rounded_difference(MatmulShape shape, MatmulOptions options) {
+  const Problem<T> p = problem<T>(shape, options);
+  std::vector<T> c = of<T>(poisoned(size_of_c(shape, options)));
+  PlainKernels<T>().run(p.a, p.b, std::span(c), shape, options);
+  return difference_of<T, T>(p, c);
+}
 
 /// Of both kinds of 16 bits.
 void plain_products_are_right(MatmulShape shape, MatmulOptions options = {}, std::uint64_t stretch = 16384) {
@@ -176,6 +202,8 @@ void plain_products_are_right(MatmulShape shape, MatmulOptions options = {}, std
                      << (options.transposed_b ? ", b transposed, " : ", ") << stretch << " at a time");
   CHECK(plain_product_difference<half>(shape, options, stretch) == "");
   CHECK(plain_product_difference<bfloat16>(shape, options, stretch) == "");
+  CHECK(plain_rounded_difference<half>(shape, options) == "");
+  CHECK(plain_rounded_difference<bfloat16>(shape, options) == "");
 }
 
 }  // namespace
@@ -204,7 +232,10 @@ TEST_CASE("matmul of other numbers is right beyond one stretch of the inner dime
           "[workloads][products]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    CHECK(difference_of<half, half>(problem<half>({2, 3, 17000}), leg) == "");
+    for (const MatmulShape& shape : {MatmulShape{2, 3, 17000}, {5, 7, 16384}, {3, 5, 16385}}) {
+      CHECK(difference_of<half, half>(problem<half>(shape), leg) == "");
+      CHECK(difference_of<bfloat16, bfloat16>(problem<bfloat16>(shape), leg) == "");
+    }
     CHECK(difference_of(problem<std::int8_t>({3, 2, 17001}, {.transposed_b = true}), leg) == "");
   }
 }
@@ -225,7 +256,15 @@ TEST_CASE("matmul takes and writes parts of arrays of 16 bits wherever they begi
           leg);
       const auto view = c.read().value();
       std::vector<float> got;
-      for (std::size_t i = 0; i < 35; ++i) got.push_back(static_cast<float>(view.begin()[begin + i]));
+      std::size_t others = 0;
+      for (std::size_t i = 0; i < view.size(); ++i) {
+        const auto value = static_cast<float>(view.begin()[i]);
+        if (i >= begin && i < begin + 35)
+          got.push_back(value);
+        else
+          others += value != 77.0f;
+      }
+      CHECK(others == 0);
       CHECK(difference(got, exact, [&](std::size_t i) { return 0x1p-10 * (std::abs(exact[i]) + 1); }) == "");
     }
 }
@@ -251,36 +290,35 @@ TEST_CASE("matmul of half propagates NaN and infinities, and respects subnormals
 }
 
 TEST_CASE("matmul rounds to 16 bits as the host does", "[workloads][products]") {
-  // One product each, without rounding in float: 1 x 1 x 1, as a column times a row.
-  std::vector<bfloat16> a, b{bfloat16(1.0f), bfloat16(1.00390625f), bfloat16(-0x1p-8f)};
+  /// Counts wrong bits of a column times a row: one product each, without rounding in float. Further products are zero.
+  const auto wrong = [](const auto& column, const auto& row, std::size_t inner, float least,
+                        const std::string& leg) {
+    using T = std::decay_t<decltype(row[0])>;
+    std::vector<T> a(column.size() * inner), b(inner * row.size()), c(column.size() * row.size());
+    for (std::size_t i = 0; i < column.size(); ++i) a[i * inner] = column[i];
+    std::copy(row.begin(), row.end(), b.begin());
+    run(workloads::matmul(a, b, c, {column.size(), row.size(), inner}), leg);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < column.size(); ++i)
+      for (std::size_t j = 0; j < row.size(); ++j)
+        if (const T exact(static_cast<float>(column[i]) * static_cast<float>(row[j]));
+            std::abs(static_cast<float>(exact)) >= least && c[i * row.size() + j].bits != exact.bits)
+          ++count;
+    return count;
+  };
+  std::vector<bfloat16> a;
   for (std::uint32_t bits = 0x0400; bits < 0x7f00; bits += 517)
     a.push_back(bfloat16::from_bits(static_cast<std::uint16_t>(bits)));
-  const MatmulShape shape{a.size(), b.size(), 1};
-  for (const std::string& leg : legs()) {
-    INFO(leg);
-    std::vector<bfloat16> c(a.size() * b.size());
-    run(workloads::matmul(a, b, c, shape), leg);
-    std::size_t wrong = 0;
-    for (std::size_t i = 0; i < a.size(); ++i)
-      for (std::size_t j = 0; j < b.size(); ++j)
-        if (const bfloat16 exact(static_cast<float>(a[i]) * static_cast<float>(b[j]));
-            std::abs(static_cast<float>(exact)) > 1e-37f && c[i * b.size() + j].bits != exact.bits)
-          ++wrong;
-    CHECK(wrong == 0);
-
-    std::vector<half> left, right{half(1.0f), half(1.00390625f), half(0x1p-9f)}, to;
-    for (std::uint32_t bits = 0; bits < 0x7c00; bits += 173)
-      left.push_back(half::from_bits(static_cast<std::uint16_t>(bits)));
-    to.resize(left.size() * right.size());
-    run(workloads::matmul(left, right, to, {left.size(), right.size(), 1}), leg);
-    wrong = 0;
-    for (std::size_t i = 0; i < left.size(); ++i)
-      for (std::size_t j = 0; j < right.size(); ++j)
-        if (to[i * right.size() + j].bits !=
-            half(static_cast<float>(left[i]) * static_cast<float>(right[j])).bits)
-          ++wrong;
-    CHECK(wrong == 0);
-  }
+  std::vector<half> left;
+  for (std::uint32_t bits = 0; bits < 0x7c00; bits += 173)
+    left.push_back(half::from_bits(static_cast<std::uint16_t>(bits)));
+  for (const std::string& leg : legs())
+    for (const std::size_t inner : {1u, 16385u}) {  // one stretch, and two
+      INFO(leg << ", " << inner);
+      CHECK(wrong(a, std::vector{bfloat16(1.0f), bfloat16(1.00390625f), bfloat16(-0x1p-8f)}, inner, 1e-37f,
+                  leg) == 0);
+      CHECK(wrong(left, std::vector{half(1.0f), half(1.00390625f), half(0x1p-9f)}, inner, 0.0f, leg) == 0);
+    }
 }
 
 TEST_CASE("sums of bytes that int32 does not have wrap around", "[workloads][products]") {
@@ -403,6 +441,13 @@ TEST_CASE("without tensor cores CUDA's kernels take 16 bits wherever they begin"
                                  p.options);
         CHECK(difference_of<half, float>(
                   p, std::vector<float>(c.begin() + static_cast<std::ptrdiff_t>(begin), c.end())) == "");
+        std::vector<half> rounded = of<half>(poisoned(shape.rows * shape.columns + begin));
+        PlainKernels<half>().run(Read<half>(a).slice(begin, p.a.size()),
+                                 Read<half>(b).slice(begin, p.b.size()), std::span(rounded).subspan(begin),
+                                 shape, p.options);
+        CHECK(difference_of<half, half>(
+                  p, std::vector<half>(rounded.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       rounded.end())) == "");
       }
     }
 }

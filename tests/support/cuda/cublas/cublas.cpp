@@ -1,6 +1,7 @@
 // A stand-in for cuBLAS: the functions that wye calls, on the host, in the order of the stand-in driver's streams. Like
 // cuBLAS, it is found by its name in the loader's folders. Its functions are scripted as the driver's are.
 #include <dlfcn.h>
+#include <wye/base/half.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -98,13 +99,14 @@ double number_at(const Matrix& m, std::size_t matrix, std::size_t row, std::size
 struct Product {
   Matrix a, b;
   int m, n, k, batch;
-  bool whole;
+  int c_type;
   double alpha, beta;
   char* c;
   std::size_t c_step, c_matrices_apart;
 };
 
-template <class Sum>
+/// Sets an element of c, of type C, whose sums are of type Sum.
+template <class Sum, class C>
 void set(const Product& p, std::size_t matrix, std::size_t i, std::size_t j) {
   Sum sum = 0;
   for (std::size_t l = 0; l < static_cast<std::size_t>(p.k); ++l) {
@@ -114,17 +116,21 @@ void set(const Product& p, std::size_t matrix, std::size_t i, std::size_t j) {
     else
       sum += static_cast<Sum>(static_cast<std::int32_t>(product));  // wraps around
   }
-  Sum& c = reinterpret_cast<Sum*>(p.c)[matrix * p.c_matrices_apart + j * p.c_step + i];
-  c = static_cast<Sum>(p.alpha) * sum + (p.beta == 0 ? 0 : static_cast<Sum>(p.beta) * c);
+  C& c = reinterpret_cast<C*>(p.c)[matrix * p.c_matrices_apart + j * p.c_step + i];
+  const Sum before = p.beta == 0 ? 0 : static_cast<Sum>(p.beta) * static_cast<Sum>(c);
+  c = C(static_cast<Sum>(p.alpha) * sum + before);
 }
 
 /// Column-major, as in cuBLAS. If beta is 0, c is not read.
 void multiply(void* data) {
   const Product* const p = static_cast<Product*>(data);
+  const auto set_one = p->c_type == real_32i    ? set<std::uint32_t, std::uint32_t>
+                       : p->c_type == real_16f  ? set<float, wye::half>
+                       : p->c_type == real_16bf ? set<float, wye::bfloat16>
+                                                : set<float, float>;
   for (std::size_t matrix = 0; matrix < static_cast<std::size_t>(p->batch); ++matrix)
     for (std::size_t j = 0; j < static_cast<std::size_t>(p->n); ++j)
-      for (std::size_t i = 0; i < static_cast<std::size_t>(p->m); ++i)
-        p->whole ? set<std::uint32_t>(*p, matrix, i, j) : set<float>(*p, matrix, i, j);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(p->m); ++i) set_one(*p, matrix, i, j);
   delete p;
 }
 
@@ -179,7 +185,8 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
   const bool real = a_type == real_32f  ? compute == compute_32f || compute == compute_32f_fast_tf32
                     : a_type == real_8i ? false
                                         : compute == compute_32f;
-  if (a_type != b_type || algorithm != -1 || c_type != (whole ? real_32i : real_32f) ||
+  if (a_type != b_type || algorithm != -1 ||
+      (c_type != (whole ? real_32i : real_32f) && (c_type != a_type || whole)) ||
       (whole ? a_type != real_8i : !real))
     return not_supported;
   const auto is_word = [](auto number) { return (unsigned long long)(number) % 4 == 0; };
@@ -203,7 +210,7 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
                               n,
                               k,
                               batch,
-                              whole,
+                              c_type,
                               factor(alpha),
                               factor(beta),
                               static_cast<char*>(c),

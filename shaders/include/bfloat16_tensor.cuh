@@ -1,0 +1,19 @@
+#pragma once
+// Products of bfloat16, with tensor cores if the architecture supports bfloat16.
+#include "product.cuh"
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#include "matmul.cuh"
+#else
+#include "tensor.cuh"
+#endif
+
+template <class C>
+__device__ void multiply_bfloat16(const unsigned short* a, const unsigned short* b, C* c, const Product& shape) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  __shared__ ProductTiles tiles;
+  multiply<Bfloat16>(a, b, c, shape, tiles);
+#else
+  __shared__ TensorTiles<TensorBfloat16> tiles;
+  multiply_words<TensorBfloat16>(a, b, c, shape, tiles);
+#endif
+}

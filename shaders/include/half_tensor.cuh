@@ -1,0 +1,19 @@
+#pragma once
+// Products of half, with tensor cores if the architecture has ldmatrix.
+#include "product.cuh"
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 750
+#include "matmul.cuh"
+#else
+#include "tensor.cuh"
+#endif
+
+template <class C>
+__device__ void multiply_half(const unsigned short* a, const unsigned short* b, C* c, const Product& shape) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 750
+  __shared__ ProductTiles tiles;
+  multiply<Half>(a, b, c, shape, tiles);
+#else
+  __shared__ TensorTiles<TensorHalf> tiles;
+  multiply_words<TensorHalf>(a, b, c, shape, tiles);
+#endif
+}

@@ -1,0 +1,9 @@
+// Products of half, rounded to half, without tensor cores.
+#include "matmul.cuh"
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+    wye_matmul_half_rounded_plain(wye_span<const unsigned short> a, wye_span<const unsigned short> b,
+                                  wye_span<unsigned short> c, Product shape) {
+  __shared__ ProductTiles tiles;
+  multiply<Half>(a.data, b.data, c.data, shape, tiles);
+}
