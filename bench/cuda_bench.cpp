@@ -45,12 +45,16 @@ void close_driver() {
   delete std::exchange(kept, nullptr);
 }
 
-std::optional<wye_bench::Lane<std::uint32_t>> open_lane(benchmark::State& state, std::size_t n = few) {
+std::optional<wye_bench::Lane<std::uint32_t>> open_lane_of(benchmark::State& state, const std::string& name,
+                                                           const std::string& text, std::size_t n) {
   keep_driver();
-  static const auto kernel = wye::Kernel<wye::ReadWrite<std::uint32_t>, std::uint32_t>::make(
-      {.name = "add", .sources = {wye::CudaCpp{.text = cuda_cpp}}});
+  const auto kernel = wye::Kernel<wye::ReadWrite<std::uint32_t>, std::uint32_t>::make(
+      {.name = name, .sources = {wye::CudaCpp{.text = text}}});
   return wye_bench::Lane<std::uint32_t>::open(
       state, "cuda", *kernel, 1u, [](std::uint32_t x, std::uint32_t by) { return x + by; }, n);
+}
+std::optional<wye_bench::Lane<std::uint32_t>> open_lane(benchmark::State& state, std::size_t n = few) {
+  return open_lane_of(state, "add", cuda_cpp, n);
 }
 
 std::unique_ptr<wye_bench::RawCuda> raw(benchmark::State& state) {
@@ -72,17 +76,17 @@ struct RawAdd {
   wye::Cubin cubin;
   AddParameters parameters{};
 
-  static std::optional<RawAdd> open(benchmark::State& state) {
+  static std::optional<RawAdd> open(benchmark::State& state, const std::string& name = "add",
+                                    const std::string& text = cuda_cpp) {
     const auto refused = [&](const std::string& why) {
       return state.SkipWithError(why.c_str()), std::nullopt;
     };
     auto cuda = raw(state);
     if (!cuda) return std::nullopt;
-    auto compiled =
-        wye::compile(wye::CudaCpp{.text = cuda_cpp}, {.name = "add", .target = cuda->architecture()});
+    auto compiled = wye::compile(wye::CudaCpp{.text = text}, {.name = name, .target = cuda->architecture()});
     if (!compiled) return refused(compiled.error().sentence());
     RawAdd add{std::move(cuda), *compiled->cubin};
-    if (!add.cuda->load(add.cubin.bytes.data(), "add")) return refused("the cubin is refused");
+    if (!add.cuda->load(add.cubin.bytes.data(), name.c_str())) return refused("the cubin is refused");
     auto x = random_values<std::uint32_t>(few);
     add.parameters = {add.cuda->memory(few * sizeof(x[0])), few, 1};
     if (!add.cuda->write(add.parameters.address, x.data(), few * sizeof(x[0])) || !add.launch())
@@ -156,6 +160,51 @@ BENCHMARK_CAPTURE(dispatch_same_calls, sync, 1)->Name("cuda_dispatch_sync/same_c
 BENCHMARK_CAPTURE(dispatch_wye, batch, batch)->Name("cuda_dispatch_batch/wye")->UseRealTime();
 BENCHMARK_CAPTURE(dispatch_raw, batch, batch)->Name("cuda_dispatch_batch/raw_cuda")->UseRealTime();
 BENCHMARK_CAPTURE(dispatch_same_calls, batch, batch)->Name("cuda_dispatch_batch/same_calls")->UseRealTime();
+
+// --- Waits for kernels that take longer: wye, a thread that only polls, and a thread that only sleeps. On the stand-in, the
+// time of a kernel is scripted.
+
+/// Returns the kernel `name`, which adds after so many nanoseconds.
+std::string late_add(const std::string& name, int nanoseconds) {
+  return R"(__device__ unsigned long long now() {
+  unsigned long long time = 0;
+#ifdef __CUDA_ARCH__
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
+#endif
+  return time;
+}
+extern "C" __global__ void )" +
+         name + R"((wye_span<unsigned> x, unsigned by) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned long long end = now() + )" +
+         std::to_string(nanoseconds) + R"(;
+  while (now() < end) {
+  }
+  if (i < x.size) x[i] += by;
+})";
+}
+
+void wait_wye(benchmark::State& state, const char* name, int nanoseconds) {
+  if (auto lane = open_lane_of(state, name, late_add(name, nanoseconds), few)) lane->dispatch_and_wait(state);
+}
+void wait_raw(benchmark::State& state, const char* name, int nanoseconds,
+              bool (wye_bench::RawCuda::*wait)()) {
+  auto add = RawAdd::open(state, name, late_add(name, nanoseconds));
+  if (!add) return;
+  for (auto _ : state)
+    if (!add->launch() || !add->cuda->mark() || !((*add->cuda).*wait)()) state.SkipWithError("failed");
+}
+
+#define WYE_WAITS(time, name, nanoseconds)                                                              \
+  BENCHMARK_CAPTURE(wait_wye, name, #name, nanoseconds)->Name("cuda_wait_" time "/wye")->UseRealTime(); \
+  BENCHMARK_CAPTURE(wait_raw, name##_polling, #name, nanoseconds, &wye_bench::RawCuda::poll_mark)       \
+      ->Name("cuda_wait_" time "/polling")                                                              \
+      ->UseRealTime();                                                                                  \
+  BENCHMARK_CAPTURE(wait_raw, name##_sleeping, #name, nanoseconds, &wye_bench::RawCuda::sleep_for_mark) \
+      ->Name("cuda_wait_" time "/sleeping")                                                             \
+      ->UseRealTime()
+WYE_WAITS("200us", add_in_200us, 200'000);
+WYE_WAITS("10ms", add_in_10ms, 10'000'000);
 
 // --- A graph of launches, each after the previous one
 

@@ -103,6 +103,8 @@ constexpr Bar bars[] = {
     {"cuda_dispatch_sync", "raw_cuda", 1.05},
     {"cuda_dispatch_sync", "same_calls", 1.05},
     {"cuda_dispatch_batch", "raw_cuda", 1.1},
+    {"cuda_wait_200us", "polling", 1.05},
+    {"cuda_wait_10ms", "10 % of a core", 1.0, 1e-3, of_cpu},
     {"cuda_replay", "raw_cuda", 1.05},
     {"cuda_replay", "same_calls", 1.05},
     {"cuda_copy_256MiB", "raw_cuda", 1 / 0.95},

@@ -227,6 +227,14 @@ bool RawCuda::wait_for_mark() {
   return state_->driver.cuEventSynchronize_(state_->event) == CUDA_SUCCESS;
 }
 
+bool RawCuda::poll_mark() {
+  CUresult result = CUDA_ERROR_NOT_READY;
+  while (result == CUDA_ERROR_NOT_READY) result = state_->driver.cuEventQuery_(state_->event);
+  return result == CUDA_SUCCESS;
+}
+
+bool RawCuda::sleep_for_mark() { return state_->driver.cuEventSynchronize_(state_->event) == CUDA_SUCCESS; }
+
 bool RawCuda::write(std::uint64_t to, const void* from, std::size_t bytes) {
   std::byte* const through = pinned(bytes);
   if (!through) return false;

@@ -40,6 +40,9 @@ class RawCuda {
   bool leave();
   bool mark();
   bool wait_for_mark();
+  /// Polls the event only, or sleeps for it only.
+  bool poll_mark();
+  bool sleep_for_mark();
 
   /// The memory of the card that is in use by all processes.
   std::uint64_t memory_in_use();

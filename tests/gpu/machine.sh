@@ -35,7 +35,8 @@ if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
   times=3
   torch="--device cpu --small"
   # Microseconds, of a card in a server: context and interrupt as public users measured them.
-  export WYE_STANDIN_LATENCIES="${WYE_STANDIN_LATENCIES-init:400000,context:220000,kernel:5,copy:5,cuLaunchKernel:2,\
+  export WYE_STANDIN_LATENCIES="${WYE_STANDIN_LATENCIES-init:400000,context:220000,kernel:5,kernel/add_in_200us:200,\
+kernel/add_in_10ms:10000,copy:5,cuLaunchKernel:2,\
 cuLaunchKernelEx:2,cuGraphLaunch:8,cuMemcpyAsync:2,cuEventRecord:1,cuEventQuery:1,cuEventSynchronize/wake:40,cuMemAlloc:100,\
 cuMemHostAlloc:300,cuMemFreeHost:300,cuLibraryLoadData:500,cuStreamCreateWithPriority:50}"
   mode=", a rehearsal on '${WYE_CUDA_DRIVER##*/}', which is no card"

@@ -115,6 +115,7 @@ part_bench() {
   family 60 copy '^cuda_(copy|roundtrip)'
   family 40 launch '^cuda_dispatch'
   family 40 replay '^cuda_replay'
+  family 40 waits '^cuda_wait'
   family 50 matmul '^cuda_matmul_[0-9]'
   family 70 "matmul by wye's own kernels" '^cuda_matmul_own' WYE_BENCH_CUBLAS="$cublas" \
     LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH"
