@@ -109,17 +109,20 @@ void normalize_floor(benchmark::State& state) {
 }
 BENCHMARK(normalize_floor)->Name("normalize_10M_cpu/memory_floor")->UseRealTime();
 
-void softmax_wye(benchmark::State& state) {
-  auto v = values(4096 * 1024, 4);
+/// Rows of 1,024 numbers: 16 MiB, which the last cache may hold, and 512 MiB, which it cannot hold. In a cache, the
+/// exponentials take longer than reading and writing.
+void softmax_wye(benchmark::State& state, std::size_t rows) {
+  auto v = values(rows * 1024, 4);
   run(state, workloads::softmax(v, 1024));
 }
-BENCHMARK(softmax_wye)->Name("softmax_4096x1024_cpu/wye")->UseRealTime();
-
-void softmax_floor(benchmark::State& state) {
-  auto v = values(4096 * 1024, 4);
+void softmax_floor(benchmark::State& state, std::size_t rows) {
+  auto v = values(rows * 1024, 4);
   for (auto _ : state) touch(v);
 }
-BENCHMARK(softmax_floor)->Name("softmax_4096x1024_cpu/memory_floor")->UseRealTime();
+BENCHMARK_CAPTURE(softmax_wye, cache, 4096)->Name("softmax_4096x1024_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(softmax_floor, cache, 4096)->Name("softmax_4096x1024_cpu/cache_floor")->UseRealTime();
+BENCHMARK_CAPTURE(softmax_wye, memory, 131072)->Name("softmax_131072x1024_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(softmax_floor, memory, 131072)->Name("softmax_131072x1024_cpu/memory_floor")->UseRealTime();
 
 // --- attention: 8 heads of 1024 queries and keys of 64 numbers, beside the three workloads that make the same by way of scores
 
