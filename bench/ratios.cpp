@@ -100,6 +100,7 @@ constexpr Bar bars[] = {
     {"pagerank_1M_links_cpu", "one_thread_csr", 1 / 1.5},
     {"normalize_10M_cpu", "memory_floor", 1.2},
     {"softmax_131072x1024_cpu", "memory_floor", 1.2},
+    {"transpose_8192_cpu", "copy", 1.5},
     {"cuda_dispatch_sync", "raw_cuda", 1.05},
     {"cuda_dispatch_sync", "same_calls", 1.05},
     {"cuda_dispatch_batch", "raw_cuda", 1.1},

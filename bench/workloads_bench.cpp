@@ -7,6 +7,7 @@
 #include <wye/workloads/normalize.hpp>
 #include <wye/workloads/pagerank.hpp>
 #include <wye/workloads/softmax.hpp>
+#include <wye/workloads/transpose.hpp>
 #include <wye/wye.hpp>
 
 #include <algorithm>
@@ -123,6 +124,31 @@ BENCHMARK_CAPTURE(softmax_wye, cache, 4096)->Name("softmax_4096x1024_cpu/wye")->
 BENCHMARK_CAPTURE(softmax_floor, cache, 4096)->Name("softmax_4096x1024_cpu/cache_floor")->UseRealTime();
 BENCHMARK_CAPTURE(softmax_wye, memory, 131072)->Name("softmax_131072x1024_cpu/wye")->UseRealTime();
 BENCHMARK_CAPTURE(softmax_floor, memory, 131072)->Name("softmax_131072x1024_cpu/memory_floor")->UseRealTime();
+
+// --- transpose
+
+constexpr std::size_t transposed_side = 8192;
+
+void transpose_wye(benchmark::State& state) {
+  const auto x = values(transposed_side * transposed_side, 11);
+  std::vector<float> y(x.size());
+  run(state, workloads::transpose(x, y, transposed_side));
+}
+BENCHMARK(transpose_wye)->Name("transpose_8192_cpu/wye")->UseRealTime();
+
+void transpose_copy(benchmark::State& state) {
+  const auto x = values(transposed_side * transposed_side, 11);
+  std::vector<float> y(x.size());
+  for (auto _ : state) {
+    on_all_threads([&](unsigned i, unsigned parts) {
+      const std::size_t first = x.size() * i / parts, last = x.size() * (i + 1) / parts;
+      std::copy(x.data() + first, x.data() + last, y.data() + first);
+    });
+    benchmark::DoNotOptimize(y.data());
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(transpose_copy)->Name("transpose_8192_cpu/copy")->UseRealTime();
 
 // --- attention: 8 heads of 1024 queries and keys of 64 numbers, beside the three workloads that make the same by way of scores
 

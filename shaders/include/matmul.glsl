@@ -65,28 +65,15 @@ Line b_column(uint n, uint column) {
 }
 
 #ifdef ROUNDED
-// Writes the first `count` of two adjacent numbers from element `index` on.
-void write_pair(uvec2 index, uint count, vec2 values) {
-  const uvec2 at = plus(uvec2(c.data), uvec2(index.x << 1, index.y << 1 | index.x >> 31));
-  const uint low = narrow(floatBitsToUint(values.x)), high = narrow(floatBitsToUint(values.y));
-  Word word = Word(uvec2(at.x & ~3u, at.y));
-  if ((at.x & 2u) != 0) {
-    set_half_of(word, 16, low);
-    if (count > 1) set_half_of(Word(plus(uvec2(at.x & ~3u, at.y), uvec2(4, 0))), 0, high);
-  } else if (count > 1) {
-    word.bits = low | high << 16;
-  } else {
-    set_half_of(word, 0, low);
-  }
-}
-
 void write_row(uint n, uint row, uint column, Sums values) {
   if (row >= shape.rows) return;
   const uvec2 line = plus(times(shape.c_step, n), product(row, shape.columns));
   for (uint i = 0; i < 4; i += 2) {
     const uint at = column + columns_of_invocation[i];
     if (at >= shape.columns) return;
-    write_pair(plus(line, uvec2(at, 0)), shape.columns - at, vec2(values[i], values[i + 1]));
+    const uvec2 index = plus(line, uvec2(at, 0));
+    write_bytes(plus(uvec2(c.data), uvec2(index.x << 1, index.y << 1 | index.x >> 31)), shape.columns - at > 1 ? 4 : 2,
+                narrow(floatBitsToUint(values[i])) | narrow(floatBitsToUint(values[i + 1])) << 16);
   }
 }
 #else

@@ -27,11 +27,5 @@ void main() {
   const bool has_low = !starts && is_less(low, from.size), has_high = is_less(high, from.size);
   Word word = Word(plus(uvec2(uvec2(to.data).x & ~3u, uvec2(to.data).y), uvec2(item.x << 1, item.y << 1 | item.x >> 31)));
   const uint low_bits = has_low ? narrowed(low) : 0, high_bits = has_high ? narrowed(high) : 0;
-  if (has_low && has_high) {
-    word.bits = low_bits | high_bits << 16;
-  } else if (has_low) {
-    set_half_of(word, 0, low_bits);
-  } else if (has_high) {
-    set_half_of(word, 16, high_bits);
-  }
+  set_bits(word, (has_low ? 0xffffu : 0u) | (has_high ? 0xffff0000u : 0u), low_bits | high_bits << 16);
 }

@@ -12,6 +12,7 @@
 #include "attention_stretch.hpp"
 #include "product.hpp"
 #include "rows.hpp"
+#include "transposition.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -21,6 +22,15 @@ namespace cpu {
 void axpy(Range range, float a, std::span<const float> x, std::span<float> y);
 
 void copy(Range range, std::span<const float> from, std::span<float> to);
+
+/// Transposes tiles of 32 x 32.
+void transpose(Range range, std::span<const float> x, std::span<float> y, Transposition shape);
+void transpose(Range range, std::span<const half> x, std::span<half> y, Transposition shape);
+void transpose(Range range, std::span<const bfloat16> x, std::span<bfloat16> y, Transposition shape);
+void transpose(Range range, std::span<const std::int8_t> x, std::span<std::int8_t> y, Transposition shape);
+void transpose(Range range, std::span<const std::int32_t> x, std::span<std::int32_t> y, Transposition shape);
+void transpose(Range range, std::span<const std::uint32_t> x, std::span<std::uint32_t> y,
+               Transposition shape);
 
 /// Sums of squares in three scales, as in `shaders/include/length.glsl`: of the numbers, of 2^100 and of
 /// 2^-80 times the numbers.

@@ -1,0 +1,25 @@
+// Writes elements narrower than a word to any address. Other invocations may write the other bytes of a word at
+// the same time.
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Word { uint bits; };
+struct WordSpan {
+  Word data;
+  uvec2 size;
+};
+
+// Sets the bits of a word that `mask` has.
+void set_bits(Word word, uint mask, uint bits) {
+  if (mask == 0xffffffffu) {
+    word.bits = bits;
+  } else if (mask != 0) {
+    atomicAnd(word.bits, ~mask);
+    atomicOr(word.bits, bits & mask);
+  }
+}
+
+// Writes the `count` lowest bytes of `bits`, from 1 to 4.
+void write_bytes(uvec2 address, uint count, uint bits) {
+  const uint shift = (address.x & 3u) << 3, mask = 0xffffffffu >> (32 - 8 * count);
+  const uvec2 first = uvec2(address.x & ~3u, address.y);
+  set_bits(Word(first), mask << shift, bits << shift);
+  if (shift + 8 * count > 32) set_bits(Word(plus(first, uvec2(4, 0))), mask >> (32 - shift), bits >> (32 - shift));
+}

@@ -1,0 +1,50 @@
+// y = the transpose of each x. An element has 2^ELEMENT_LOG2 bytes. A workgroup transposes a tile of 32 x 32 in
+// shared memory: adjacent invocations then read and write adjacent elements.
+#include "span.glsl"
+#include "flat.glsl"
+#include "bytes.glsl"
+#define PACKED_LOG2 (2 - ELEMENT_LOG2)
+#include "packed.glsl"
+
+struct Transposition {
+  uint rows;  // of x
+  uint columns;
+  uint batch;  // matrices
+};
+
+layout(push_constant) uniform Arguments {
+  WordSpan x;
+  WordSpan y;
+  Transposition shape;
+};
+
+const uint side = 32;
+shared uint tile[side][side + 1];
+
+void main() {
+  const uint rows = shape.rows, columns = shape.columns;
+  const uint number = flat_unit(8), across = (columns + side - 1) / side, down = (rows + side - 1) / side;
+  if (across * down == 0 || number / (across * down) >= shape.batch) return;  // all invocations of the workgroup
+  const uint at = number % (across * down), row = at / across * side, column = at % across * side;
+  const uvec2 matrix = times(product(rows, columns), number / (across * down));
+
+  const uint line = gl_LocalInvocationID.x / side, place = gl_LocalInvocationID.x % side;
+  for (uint i = line; i < side; i += 256 / side)
+    if (row + i < rows && column + place < columns)
+      tile[i][place] =
+          packed_at(packed_line(uvec2(x.data), plus(matrix, product(row + i, columns))), column + place);
+  barrier();
+
+  // An invocation writes a word of elements.
+  const uint elements = 4 >> ELEMENT_LOG2, runs = side / elements, bits = 8 << ELEMENT_LOG2;
+  const uint first = gl_LocalInvocationID.x % runs * elements;
+  for (uint i = gl_LocalInvocationID.x / runs; i < side; i += 256 / runs) {
+    if (column + i >= columns || row + first >= rows) continue;
+    const uint count = min(elements, rows - row - first);
+    uint word = 0;
+    for (uint k = 0; k < count; ++k) word |= (tile[first + k][i] & (0xffffffffu >> (32 - bits))) << (k * bits);
+    const uvec2 to = plus(plus(matrix, product(column + i, rows)), uvec2(row + first, 0));
+    const uvec2 offset = uvec2(to.x << ELEMENT_LOG2, to.y << ELEMENT_LOG2 | to.x >> 1 >> (31 - ELEMENT_LOG2));
+    write_bytes(plus(uvec2(y.data), offset), count << ELEMENT_LOG2, word);
+  }
+}
