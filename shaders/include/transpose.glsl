@@ -1,4 +1,4 @@
-// y = the transpose of each x. An element has 2^ELEMENT_LOG2 bytes. A workgroup transposes a tile of 32 x 32 in
+// y = the transpose of each x. An element has 2^ELEMENT_LOG2 bytes, and the type ELEMENT if it has four. A workgroup transposes a tile of 32 x 32 in
 // shared memory: adjacent invocations then read and write adjacent elements.
 #include "span.glsl"
 #include "flat.glsl"
@@ -12,9 +12,18 @@ struct Transposition {
   uint batch;  // matrices
 };
 
+#ifndef ELEMENT
+#define ELEMENT uint
+#endif
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Elements { ELEMENT at[]; };
+struct ElementSpan {
+  Elements data;
+  uvec2 size;
+};
+
 layout(push_constant) uniform Arguments {
-  WordSpan x;
-  WordSpan y;
+  ElementSpan x;
+  ElementSpan y;
   Transposition shape;
 };
 

@@ -29,8 +29,6 @@ void transpose(Range range, std::span<const half> x, std::span<half> y, Transpos
 void transpose(Range range, std::span<const bfloat16> x, std::span<bfloat16> y, Transposition shape);
 void transpose(Range range, std::span<const std::int8_t> x, std::span<std::int8_t> y, Transposition shape);
 void transpose(Range range, std::span<const std::int32_t> x, std::span<std::int32_t> y, Transposition shape);
-void transpose(Range range, std::span<const std::uint32_t> x, std::span<std::uint32_t> y,
-               Transposition shape);
 
 /// Sums of squares in three scales, as in `shaders/include/length.glsl`: of the numbers, of 2^100 and of
 /// 2^-80 times the numbers.

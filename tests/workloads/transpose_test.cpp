@@ -19,7 +19,7 @@ std::vector<T> bits(std::size_t count, std::uint32_t seed) {
   std::vector<T> made(count);
   for (T& one : made) {
     const auto word = static_cast<std::uint32_t>(random());
-    std::memcpy(&one, &word, sizeof(T));
+    std::memcpy(static_cast<void*>(&one), &word, sizeof(T));
   }
   return made;
 }
@@ -47,7 +47,6 @@ void all_are_transposed(std::size_t rows, std::size_t columns, std::size_t batch
     CHECK(is_transposed<bfloat16>(rows, columns, batch, leg));
     CHECK(is_transposed<std::int8_t>(rows, columns, batch, leg));
     CHECK(is_transposed<std::int32_t>(rows, columns, batch, leg));
-    CHECK(is_transposed<std::uint32_t>(rows, columns, batch, leg));
   }
 }
 
@@ -76,7 +75,7 @@ TEST_CASE("transpose of random shapes is right", "[workloads][transpose]") {
       const bool right = i % 4 == 0   ? is_transposed<float>(rows, columns, batch, leg)
                          : i % 4 == 1 ? is_transposed<half>(rows, columns, batch, leg)
                          : i % 4 == 2 ? is_transposed<std::int8_t>(rows, columns, batch, leg)
-                                      : is_transposed<std::uint32_t>(rows, columns, batch, leg);
+                                      : is_transposed<std::int32_t>(rows, columns, batch, leg);
       if (!right)
         wrong = std::to_string(batch) + " of " + std::to_string(rows) + " x " + std::to_string(columns) +
                 ", type " + std::to_string(i % 4);

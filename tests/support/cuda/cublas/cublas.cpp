@@ -1,8 +1,8 @@
 // A stand-in for cuBLAS: the functions that wye calls, on the host, in the order of the stand-in driver's streams. Like
 // cuBLAS, it is found by its name in the loader's folders. Its functions are scripted as the driver's are.
 #include <dlfcn.h>
-#include <wye/base/half.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -96,6 +96,28 @@ double number_at(const Matrix& m, std::size_t matrix, std::size_t row, std::size
   }
 }
 
+/// A number of 16 bits, `fraction` of them after the leading one: 10 of half, 7 of bfloat16. Rounds to nearest, ties to even.
+template <int fraction>
+struct Sixteen {
+  std::uint16_t bits = 0;
+
+  Sixteen() = default;
+  explicit Sixteen(float value) {
+    constexpr int bias = (1 << (14 - fraction)) - 1, infinite = (2 * bias + 1) << fraction;
+    int size = infinite;
+    if (std::isnan(value)) {
+      size += 1 << (fraction - 1);
+    } else if (!std::isinf(value)) {
+      const int exponent = value == 0 ? 1 - bias : std::max(std::ilogb(value), 1 - bias);
+      const double steps = std::nearbyint(std::ldexp(std::abs(double{value}), fraction - exponent));
+      size = exponent > bias
+                 ? infinite
+                 : std::min(((exponent + bias - 1) << fraction) + static_cast<int>(steps), infinite);
+    }
+    bits = static_cast<std::uint16_t>((std::signbit(value) ? 0x8000 : 0) + size);
+  }
+};
+
 struct Product {
   Matrix a, b;
   int m, n, k, batch;
@@ -117,16 +139,18 @@ void set(const Product& p, std::size_t matrix, std::size_t i, std::size_t j) {
       sum += static_cast<Sum>(static_cast<std::int32_t>(product));  // wraps around
   }
   C& c = reinterpret_cast<C*>(p.c)[matrix * p.c_matrices_apart + j * p.c_step + i];
-  const Sum before = p.beta == 0 ? 0 : static_cast<Sum>(p.beta) * static_cast<Sum>(c);
-  c = C(static_cast<Sum>(p.alpha) * sum + before);
+  if constexpr (std::is_same_v<Sum, C>)
+    c = static_cast<Sum>(p.alpha) * sum + (p.beta == 0 ? 0 : static_cast<Sum>(p.beta) * c);
+  else
+    c = C(static_cast<Sum>(p.alpha) * sum);  // wye adds to no numbers of 16 bits
 }
 
 /// Column-major, as in cuBLAS. If beta is 0, c is not read.
 void multiply(void* data) {
   const Product* const p = static_cast<Product*>(data);
   const auto set_one = p->c_type == real_32i    ? set<std::uint32_t, std::uint32_t>
-                       : p->c_type == real_16f  ? set<float, wye::half>
-                       : p->c_type == real_16bf ? set<float, wye::bfloat16>
+                       : p->c_type == real_16f  ? set<float, Sixteen<10>>
+                       : p->c_type == real_16bf ? set<float, Sixteen<7>>
                                                 : set<float, float>;
   for (std::size_t matrix = 0; matrix < static_cast<std::size_t>(p->batch); ++matrix)
     for (std::size_t j = 0; j < static_cast<std::size_t>(p->n); ++j)
@@ -186,7 +210,8 @@ WYE_EXPORT int cublasGemmStridedBatchedEx(void* handle, int of_a, int of_b, int 
                     : a_type == real_8i ? false
                                         : compute == compute_32f;
   if (a_type != b_type || algorithm != -1 ||
-      (c_type != (whole ? real_32i : real_32f) && (c_type != a_type || whole)) ||
+      (c_type != (whole ? real_32i : real_32f) &&
+       (c_type != a_type || whole || *static_cast<const float*>(beta) != 0)) ||
       (whole ? a_type != real_8i : !real))
     return not_supported;
   const auto is_word = [](auto number) { return (unsigned long long)(number) % 4 == 0; };

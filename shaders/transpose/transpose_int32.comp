@@ -1,4 +1,5 @@
 #version 460
-// Transposes matrices of elements of 32 bits.
+// Transposes matrices of int32.
 #define ELEMENT_LOG2 2
+#define ELEMENT int
 #include "transpose.glsl"
