@@ -1,5 +1,6 @@
 #pragma once
 // Products of bfloat16, with tensor cores if the architecture supports bfloat16.
+#include "numbers.cuh"
 #include "product.cuh"
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #include "matmul.cuh"

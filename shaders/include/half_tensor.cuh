@@ -1,5 +1,6 @@
 #pragma once
 // Products of half, with tensor cores if the architecture has ldmatrix.
+#include "numbers.cuh"
 #include "product.cuh"
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 750
 #include "matmul.cuh"

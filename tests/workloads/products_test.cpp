@@ -202,6 +202,7 @@ void plain_products_are_right(MatmulShape shape, MatmulOptions options = {}, std
                      << (options.transposed_b ? ", b transposed, " : ", ") << stretch << " at a time");
   CHECK(plain_product_difference<half>(shape, options, stretch) == "");
   CHECK(plain_product_difference<bfloat16>(shape, options, stretch) == "");
+  if (options.c_step) return;
   CHECK(plain_rounded_difference<half>(shape, options) == "");
   CHECK(plain_rounded_difference<bfloat16>(shape, options) == "");
 }
@@ -392,6 +393,7 @@ TEST_CASE("without cuBLAS, products of 16 bits are autotuned with and without te
     reason = run(workloads::matmul(a, b, c, shape), "cuda").reason();
     CHECK(difference(c, exact, [&](std::size_t) { return 47 * 0x1p-23 * 45; }) == "");
   }
+  INFO(reason);
   CHECK(reason.find("was selected from 2 variants: minimum times are 'matmul_half' ") != std::string::npos);
   CHECK(reason.find("'matmul_half_plain' ") != std::string::npos);
 }
