@@ -12,6 +12,7 @@
 // kernel), WYE_STANDIN_COOPERATIVE (1: cooperative launches are supported), WYE_STANDIN_REQUIRED_CLUSTER (0: the width
 // of the cluster that all code requires), WYE_STANDIN_MIG (0; 1: a device is a part of one), WYE_STANDIN_TAKEN (0; 1:
 // another process uses the devices exclusively), WYE_STANDIN_DONE_WHEN_ASKED (0; 1: cuEventQuery waits for the event),
+// WYE_STANDIN_NEVER_SLEEPS (0; 1: a stream that runs, or did a millisecond ago, keeps its processor, as prompt as a device),
 // WYE_STANDIN_INIT (the result of cuInit), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": the result of the n-th call
 // of a function; 0: of each call), WYE_STANDIN_LATENCIES ("cuLaunchKernel:2,kernel:200,...": durations in microseconds).
 //
@@ -110,8 +111,9 @@ void break_device(int code, const char* what) {
 void Latency::spend(Clock::time_point begin) {
   using std::chrono::microseconds;
   const auto end = begin + microseconds(this->microseconds());
-  std::this_thread::sleep_until(end - microseconds(100));  // a sleeper is late by less
-  while (Clock::now() < end) std::this_thread::yield();
+  if (!never_sleeps()) std::this_thread::sleep_until(end - microseconds(100));  // a sleeper is late by less
+  while (Clock::now() < end)
+    if (!never_sleeps()) std::this_thread::yield();
   spent_.fetch_add(static_cast<long>(std::chrono::duration_cast<microseconds>(Clock::now() - begin).count()),
                    std::memory_order_relaxed);
 }

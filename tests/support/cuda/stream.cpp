@@ -22,6 +22,7 @@ void Queue::end() {
 void Queue::push(std::function<void()> operation) {
   const std::lock_guard lock(mutex_);
   queue_.push_back(std::move(operation));
+  has_operations_.store(true, std::memory_order_relaxed);
   changed_.notify_all();
 }
 bool Queue::idle() {
@@ -50,6 +51,16 @@ void Queue::run() {
     operation = nullptr;
     lock.lock();
     queue_.pop_front();
+    if (!queue_.empty() || !never_sleeps()) continue;
+    has_operations_.store(false, std::memory_order_relaxed);
+    lock.unlock();
+    spin();
+    lock.lock();
+  }
+}
+void Queue::spin() const {
+  const auto end = Latency::Clock::now() + std::chrono::milliseconds(1);
+  while (!has_operations_.load(std::memory_order_relaxed) && Latency::Clock::now() < end) {
   }
 }
 Stream::Stream(int of, CUcontext in) : Queue(true), Sequence(of, in, ++created) { enter(*this); }

@@ -34,12 +34,15 @@ class Queue {
 
  private:
   void run();
+  /// Spins for the next operation for a while if the device does not sleep.
+  void spin() const;
   static inline std::atomic<unsigned> count{0};
   const bool delays_;
   std::mt19937 random_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
+  std::atomic<bool> has_operations_{false};
   bool ending_ = false;
   std::thread thread_;
 };

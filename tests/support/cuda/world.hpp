@@ -75,6 +75,12 @@ long long setting(const char* name, long long otherwise);
 inline int multiprocessors() { return static_cast<int>(setting("WYE_STANDIN_MULTIPROCESSORS", 132)); }
 inline int architecture() { return static_cast<int>(setting("WYE_STANDIN_ARCHITECTURE", 90)); }
 
+/// Returns whether a stream that runs, or did a millisecond ago, keeps its processor.
+inline bool never_sleeps() {
+  static const bool never = setting("WYE_STANDIN_NEVER_SLEEPS", 0) != 0;
+  return never;
+}
+
 constexpr int most_devices = 8;
 
 /// A scripted duration. Its values are relaxed: it must not order independent work.
