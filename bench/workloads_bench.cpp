@@ -3,16 +3,23 @@
 #include <wye/base/dynamic_library.hpp>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
+#include <wye/workloads/dot.hpp>
 #include <wye/workloads/matmul.hpp>
+#include <wye/workloads/norm.hpp>
 #include <wye/workloads/normalize.hpp>
 #include <wye/workloads/pagerank.hpp>
+#include <wye/workloads/reduce.hpp>
+#include <wye/workloads/scale.hpp>
 #include <wye/workloads/softmax.hpp>
 #include <wye/workloads/transpose.hpp>
 #include <wye/wye.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -149,6 +156,67 @@ void transpose_copy(benchmark::State& state) {
   }
 }
 BENCHMARK(transpose_copy)->Name("transpose_8192_cpu/copy")->UseRealTime();
+
+// --- reductions to one number, beside one read of the same memory
+
+constexpr std::size_t sixty_four_million = std::size_t{1} << 26;
+
+/// The lower bound of any reduction of `v`: reads all of it once.
+void read_once(const std::vector<float>& v) {
+  on_all_threads([&](unsigned i, unsigned parts) {
+    const std::size_t first = v.size() * i / parts, last = v.size() * (i + 1) / parts;
+    std::uint32_t sum = 0;
+    for (std::size_t k = first; k < last; ++k) sum += std::bit_cast<std::uint32_t>(v[k]);
+    benchmark::DoNotOptimize(sum);
+  });
+}
+
+void read_floor(benchmark::State& state) {
+  const auto v = values(sixty_four_million, 11);
+  for (auto _ : state) read_once(v);
+}
+
+void reduce_wye(benchmark::State& state) {
+  const auto v = values(sixty_four_million, 11);
+  std::vector<float> sum(1);
+  run(state, workloads::reduce(workloads::Reduction::sum, v, sum));
+}
+BENCHMARK(reduce_wye)->Name("reduce_64M_cpu/wye")->UseRealTime();
+BENCHMARK(read_floor)->Name("reduce_64M_cpu/memory_floor")->UseRealTime();
+
+void reduce_extreme_wye(benchmark::State& state) {
+  const auto v = values(sixty_four_million, 11);
+  std::vector<float> most(1);
+  std::vector<std::uint32_t> place(1);
+  run(state, workloads::reduce(workloads::Reduction::max, v, most, place));
+}
+BENCHMARK(reduce_extreme_wye)->Name("reduce_max_64M_cpu/wye")->UseRealTime();
+BENCHMARK(read_floor)->Name("reduce_max_64M_cpu/memory_floor")->UseRealTime();
+
+/// Of two vectors of 32M numbers.
+void dot_wye(benchmark::State& state) {
+  const auto v = values(sixty_four_million, 11);
+  const std::span<const float> x(v.data(), v.size() / 2), y(v.data() + v.size() / 2, v.size() / 2);
+  std::vector<float> result(1);
+  run(state, workloads::dot(x, y, result));
+}
+BENCHMARK(dot_wye)->Name("dot_2x32M_cpu/wye")->UseRealTime();
+BENCHMARK(read_floor)->Name("dot_2x32M_cpu/memory_floor")->UseRealTime();
+
+void norm_wye(benchmark::State& state) {
+  const auto v = values(sixty_four_million, 11);
+  std::vector<float> length(1);
+  run(state, workloads::norm(workloads::Norm::two, v, length));
+}
+BENCHMARK(norm_wye)->Name("norm_64M_cpu/wye")->UseRealTime();
+BENCHMARK(read_floor)->Name("norm_64M_cpu/memory_floor")->UseRealTime();
+
+void scale_wye(benchmark::State& state) {
+  auto v = values(ten_million, 3);
+  run(state, workloads::scale(-1.0f, v));
+}
+BENCHMARK(scale_wye)->Name("scale_10M_cpu/wye")->UseRealTime();
+BENCHMARK(normalize_floor)->Name("scale_10M_cpu/memory_floor")->UseRealTime();
 
 // --- attention: 8 heads of 1024 queries and keys of 64 numbers, beside the three workloads that make the same by way of scores
 

@@ -21,19 +21,30 @@ __device__ void add_square(Squares& sums, float v) {
   sums.down = fmaf(down, down, sums.down);
 }
 
+// A factor and the sum of the squares of the numbers times that factor, which is in range.
+struct ScaledSum {
+  float factor, sum;
+};
+__device__ ScaledSum scaled_sum(Squares sums) {
+  if (!(sums.plain <= largest_square)) return {scale_down, sums.down};  // infinities and NaN, too
+  if (sums.plain < scale_down) return {scale_up, sums.up};
+  return {1.0f, sums.plain};
+}
+
 // Returns the factors that scale the numbers to length 1, to be applied one after the other; zeros if all
 // numbers are zero.
 struct Factors {
   float first, second;
 };
 __device__ Factors to_unit(Squares sums) {
-  float factor = scale_down, sum = sums.down;  // infinities and NaN, too
-  if (sums.plain <= largest_square) {
-    factor = sums.plain < scale_down ? scale_up : 1.0f;
-    sum = sums.plain < scale_down ? sums.up : sums.plain;
-    if (sum == 0.0f) return {0.0f, 0.0f};
-  }
-  return {factor, 1.0f / sqrtf(sum)};
+  const ScaledSum scaled = scaled_sum(sums);
+  if (scaled.sum == 0.0f) return {0.0f, 0.0f};
+  return {scaled.factor, 1.0f / sqrtf(scaled.sum)};
+}
+
+__device__ float length_of(Squares sums) {
+  const ScaledSum scaled = scaled_sum(sums);
+  return sqrtf(scaled.sum) / scaled.factor;
 }
 
 __device__ float scaled(float v, Factors by) { return v * by.first * by.second; }

@@ -14,15 +14,20 @@ vec3 squares(float v) {
   return scaled * scaled;
 }
 
+// Returns a factor and the sum of the squares of the numbers times that factor, which is in range.
+vec2 scaled_sum(vec3 sums) {
+  if (!(sums.x <= largest)) return vec2(down, sums.z);  // infinities and NaN, too
+  return sums.x < down ? vec2(up, sums.y) : vec2(1.0, sums.x);
+}
+
 // Returns the factors that scale the numbers to length 1, to be applied one after the other; zeros if all
 // numbers are zero.
 vec2 to_unit(vec3 sums) {
-  float factor = down;  // infinities and NaN, too
-  float sum = sums.z;
-  if (sums.x <= largest) {
-    factor = sums.x < down ? up : 1.0;
-    sum = sums.x < down ? sums.y : sums.x;
-    if (sum == 0.0) return vec2(0.0);
-  }
-  return vec2(factor, 1.0 / sqrt(sum));
+  const vec2 scaled = scaled_sum(sums);
+  return scaled.y == 0.0 ? vec2(0.0) : vec2(scaled.x, 1.0 / sqrt(scaled.y));
+}
+
+float length_of(vec3 sums) {
+  const vec2 scaled = scaled_sum(sums);
+  return sqrt(scaled.y) / scaled.x;
 }

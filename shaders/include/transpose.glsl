@@ -1,8 +1,9 @@
-// y = the transpose of each x. An element has 2^ELEMENT_LOG2 bytes, and the type ELEMENT if it has four. A workgroup transposes a tile of 32 x 32 in
+// y = the transpose of each x. An element has 2^ELEMENT_LOG2 bytes. A workgroup transposes a tile of 32 x 32 in
 // shared memory: adjacent invocations then read and write adjacent elements.
 #include "span.glsl"
 #include "flat.glsl"
 #include "bytes.glsl"
+#include "memory.glsl"
 #define PACKED_LOG2 (2 - ELEMENT_LOG2)
 #include "packed.glsl"
 
@@ -12,18 +13,9 @@ struct Transposition {
   uint batch;  // matrices
 };
 
-#ifndef ELEMENT
-#define ELEMENT uint
-#endif
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Elements { ELEMENT at[]; };
-struct ElementSpan {
-  Elements data;
-  uvec2 size;
-};
-
 layout(push_constant) uniform Arguments {
-  ElementSpan x;
-  ElementSpan y;
+  ConstNumberSpan x;
+  NumberSpan y;
   Transposition shape;
 };
 

@@ -21,11 +21,8 @@ const auto& axpy_kernel() {
 }  // namespace
 
 Job axpy(float a, Read<float> x, ReadWrite<float> y) {
-  if (x.size() != y.size())
-    return refused("axpy", workload_types::vector,
-                   "Vector x (" + std::to_string(x.size()) +
-                       " elements) of workload 'axpy' is not as long as y (" + std::to_string(y.size()) +
-                       " elements).");
+  if (auto why = not_as_long("axpy", "x", x.size(), "y", y.size()))
+    return refused("axpy", workload_types::vector, *std::move(why));
   Steps steps;
   steps.add(axpy_kernel(), flat(y.size()), a, x, y);
   return std::move(steps).job("axpy", workload_types::vector);

@@ -29,6 +29,8 @@ void transpose(Range range, std::span<const half> x, std::span<half> y, Transpos
 void transpose(Range range, std::span<const bfloat16> x, std::span<bfloat16> y, Transposition shape);
 void transpose(Range range, std::span<const std::int8_t> x, std::span<std::int8_t> y, Transposition shape);
 void transpose(Range range, std::span<const std::int32_t> x, std::span<std::int32_t> y, Transposition shape);
+void transpose(Range range, std::span<const std::uint32_t> x, std::span<std::uint32_t> y,
+               Transposition shape);
 
 /// Sums of squares in three scales, as in `shaders/include/length.glsl`: of the numbers, of 2^100 and of
 /// 2^-80 times the numbers.
@@ -38,11 +40,35 @@ struct Squares {
   float down;
 };
 
+/// Returns the sum of squares in double precision, in which squares of floats neither overflow nor underflow.
+double sum_of_squares(std::span<const float> x);
+
 /// Normalizes rows of one piece.
 void normalize(Range range, std::span<float> matrix, RowSplit split);
 /// Normalize rows of several pieces: first the `Squares` of each piece (three numbers), then the result.
 void normalize_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split);
 void normalize_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split);
+
+/// Computes the sum of each piece of rows.
+template <class T>
+void reduce_sum(Range range, std::span<const T> x, std::span<SumOf<T>> sums, RowSplit split);
+/// Finds the first element of each piece of rows that has the largest key. `flip` inverts keys, or the signs of integers.
+/// `candidates` are places of each row, as many as `split` has columns; if empty, all places are candidates. `columns` are
+/// those of x. Writes `values` and `places` unless they are empty.
+template <class T>
+void reduce_extreme(Range range, std::span<const T> x, std::span<const std::uint32_t> candidates,
+                    std::span<T> values, std::span<std::uint32_t> places, RowSplit split,
+                    std::uint32_t columns, std::uint32_t flip);
+/// Computes the sum of the products of each piece of rows.
+template <class T>
+void dot(Range range, std::span<const T> x, std::span<const T> y, std::span<SumOf<T>> sums, RowSplit split);
+
+/// Computes the norm of each piece of rows. `which` is a `Norm`.
+template <class T>
+void norm(Range range, std::span<const T> x, std::span<float> results, RowSplit split, std::uint32_t which);
+/// Multiplies rows by `factors`, or all rows by `a` if there are none.
+template <class T>
+void scale(Range range, std::span<const T> factors, std::span<T> x, RowSplit split, ScaleFactor a);
 
 /// A sum of exp(exponent - most), which cannot overflow.
 struct ExponentSum {

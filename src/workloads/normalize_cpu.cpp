@@ -80,6 +80,11 @@ namespace cpu {
 HWY_EXPORT(whole_rows);
 HWY_EXPORT(squares_of);
 HWY_EXPORT(make_unit);
+HWY_EXPORT(sum_of_squares);
+
+double sum_of_squares(std::span<const float> x) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares)(x.data(), x.size());
+}
 
 void normalize(Range range, std::span<float> matrix, RowSplit split) {
   const Range rows = pieces_of(range, split);

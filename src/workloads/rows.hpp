@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "steps.hpp"
 
@@ -17,6 +18,16 @@ namespace workloads {
 /// The longest stretch of a row that one workgroup of 256 works on alone. A longer row is cut into pieces of
 /// this length and processed in two steps: sums of each piece, then the result from the sums of the row.
 inline constexpr std::uint32_t longest_piece = 65536;
+
+/// The type of sums of `T`: float for elements of 16 bits.
+template <class T>
+using SumOf = std::conditional_t<sizeof(T) == 2, float, T>;
+
+/// The bits of a factor of any type, a kernel parameter.
+struct ScaleFactor {
+  std::uint32_t low = 0;
+  std::uint32_t high = 0;
+};
 
 /// A kernel parameter, also declared in `shaders/include/rows.glsl`.
 struct RowSplit {
@@ -34,14 +45,26 @@ inline constexpr Extent3 row_tile{1024}, piece_tile{256};
 
 /// Returns the reason, for `workload`, if a matrix of `size` numbers cannot have rows of `columns`.
 std::optional<std::string> no_rows(std::string_view workload, std::uint64_t size, std::uint64_t columns);
+/// The same if a vector x of `size` numbers cannot have one row for each of `rows` results (or `of_rows`).
+std::optional<std::string> no_columns(std::string_view workload, std::uint64_t size, std::uint64_t rows,
+                                      std::string_view of_rows = "results");
+/// The same if vectors `x` and `y` do not have the same size.
+std::optional<std::string> not_as_long(std::string_view workload, std::string_view x, std::uint64_t size,
+                                       std::string_view y, std::uint64_t size_of_y);
 
-/// Distributes valid rows: about four columns per item, until 256 items share a piece.
-inline RowSplit split_rows(std::uint64_t size, std::uint64_t columns) {
-  const std::uint64_t rows = columns == 0 ? 0 : size / columns;
+/// Distributes valid rows, which may be empty: about four columns per item, until 256 items share a piece.
+inline RowSplit split_of(std::uint64_t rows, std::uint64_t columns) {
   RowSplit split{.rows = static_cast<std::uint32_t>(rows), .columns = static_cast<std::uint32_t>(columns)};
   while (split.lanes_log2 < 8 && columns > (std::uint64_t{4} << split.lanes_log2)) ++split.lanes_log2;
   if (columns > longest_piece) split.pieces = (split.columns - 1) / longest_piece + 1;
   return split;
+}
+inline RowSplit split_rows(std::uint64_t size, std::uint64_t columns) {
+  return split_of(columns == 0 ? 0 : size / columns, columns);
+}
+/// Distributes the elements of x over valid rows of a known number.
+inline RowSplit split_columns(std::uint64_t size, std::uint64_t rows) {
+  return split_of(rows, rows == 0 ? 0 : size / rows);
 }
 
 /// A stretch of a row.

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include "cpu.hpp"
 #include "steps.hpp"
@@ -15,10 +14,9 @@ namespace {
 
 template <class T>
 constexpr const KernelText& text() {
-  return std::is_same_v<T, float> ? kernels::transpose
-         : sizeof(T) == 4         ? kernels::transpose_int32
-         : sizeof(T) == 2         ? kernels::transpose_halves
-                                  : kernels::transpose_bytes;
+  return sizeof(T) == 4   ? kernels::transpose_words
+         : sizeof(T) == 2 ? kernels::transpose_halves
+                          : kernels::transpose_bytes;
 }
 
 template <class T>
@@ -81,6 +79,9 @@ Job transpose(Read<std::int8_t> x, Write<std::int8_t> y, std::uint64_t columns, 
   return transposed(x, y, columns, batch);
 }
 Job transpose(Read<std::int32_t> x, Write<std::int32_t> y, std::uint64_t columns, std::uint64_t batch) {
+  return transposed(x, y, columns, batch);
+}
+Job transpose(Read<std::uint32_t> x, Write<std::uint32_t> y, std::uint64_t columns, std::uint64_t batch) {
   return transposed(x, y, columns, batch);
 }
 

@@ -49,6 +49,10 @@ void transpose(Range range, std::span<const std::int8_t> x, std::span<std::int8_
 void transpose(Range range, std::span<const std::int32_t> x, std::span<std::int32_t> y, Transposition shape) {
   transpose_tiles(range, x.data(), y.data(), shape);
 }
+void transpose(Range range, std::span<const std::uint32_t> x, std::span<std::uint32_t> y,
+               Transposition shape) {
+  transpose_tiles(range, x.data(), y.data(), shape);
+}
 
 }  // namespace cpu
 }  // namespace workloads

@@ -47,6 +47,7 @@ void all_are_transposed(std::size_t rows, std::size_t columns, std::size_t batch
     CHECK(is_transposed<bfloat16>(rows, columns, batch, leg));
     CHECK(is_transposed<std::int8_t>(rows, columns, batch, leg));
     CHECK(is_transposed<std::int32_t>(rows, columns, batch, leg));
+    CHECK(is_transposed<std::uint32_t>(rows, columns, batch, leg));
   }
 }
 

@@ -27,6 +27,8 @@ WYE_API Job transpose(Read<std::int8_t> x, Write<std::int8_t> y, std::uint64_t c
                       std::uint64_t batch = 1);
 WYE_API Job transpose(Read<std::int32_t> x, Write<std::int32_t> y, std::uint64_t columns,
                       std::uint64_t batch = 1);
+WYE_API Job transpose(Read<std::uint32_t> x, Write<std::uint32_t> y, std::uint64_t columns,
+                      std::uint64_t batch = 1);
 
 namespace reference {
 /// Returns the transpose of each matrix, on this thread.

@@ -1,5 +1,4 @@
 #version 460
-// Transposes matrices of int32.
+// Transposes matrices of elements of 32 bits.
 #define ELEMENT_LOG2 2
-#define ELEMENT int
 #include "transpose.glsl"

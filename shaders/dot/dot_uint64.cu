@@ -1,0 +1,8 @@
+// Sums of products of uint64.
+#include "sums.cuh"
+
+extern "C" __global__ void __launch_bounds__(256)
+    wye_dot_uint64(wye_span<const Uint64Element::Number> x, wye_span<const Uint64Element::Number> y, wye_span<Uint64Element::Term> sums,
+              RowSplit split) {
+  sum_products<Uint64Element>(x, y, sums, split);
+}

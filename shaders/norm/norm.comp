@@ -1,0 +1,3 @@
+#version 460
+// Norms of float.
+#include "norm.glsl"

@@ -1,0 +1,4 @@
+#version 460
+// Norms of bfloat16.
+#define BFLOAT16
+#include "norm.glsl"

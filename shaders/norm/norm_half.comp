@@ -1,0 +1,4 @@
+#version 460
+// Norms of half.
+#define HALF
+#include "norm.glsl"

@@ -1,0 +1,3 @@
+#version 460
+// Extremes of float.
+#include "extremes.glsl"

@@ -1,0 +1,4 @@
+#version 460
+// Extremes of half.
+#define HALF
+#include "extremes.glsl"

@@ -1,0 +1,3 @@
+#version 460
+// Sums of float.
+#include "sums.glsl"

@@ -1,0 +1,4 @@
+#version 460
+// Sums of half.
+#define HALF
+#include "sums.glsl"

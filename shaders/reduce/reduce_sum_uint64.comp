@@ -1,0 +1,4 @@
+#version 460
+// Sums of uint64.
+#define UINT64
+#include "sums.glsl"

@@ -1,0 +1,3 @@
+#version 460
+// Multiplies rows of float.
+#include "scale.glsl"

@@ -1,0 +1,4 @@
+#version 460
+// Multiplies rows of bfloat16.
+#define BFLOAT16
+#include "scale.glsl"

@@ -1,0 +1,4 @@
+#version 460
+// Multiplies rows of half.
+#define HALF
+#include "scale.glsl"

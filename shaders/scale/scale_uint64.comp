@@ -1,0 +1,4 @@
+#version 460
+// Multiplies rows of uint64.
+#define UINT64
+#include "scale.glsl"

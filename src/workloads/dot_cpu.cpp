@@ -1,0 +1,135 @@
+#include "per_target.hpp"
+
+#include <algorithm>
+
+#include "cpu.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D, class T = hn::TFromD<D>>
+std::size_t dot_part(D d, const T* x, const T* y, std::size_t i, std::size_t n, T& sum) {
+  const std::size_t lanes = hn::Lanes(d);
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  const auto add = [&](auto& part, std::size_t k)
+                       HWY_ATTR { part = hn::MulAdd(hn::LoadU(d, x + k), hn::LoadU(d, y + k), part); };
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    add(s0, i);
+    add(s1, i + lanes);
+    add(s2, i + 2 * lanes);
+    add(s3, i + 3 * lanes);
+  }
+  for (; i + lanes <= n; i += lanes) add(s0, i);
+  sum += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  return i;
+}
+
+template <class T>
+T dot_of(const T* x, const T* y, std::size_t n) {
+  T sum = 0;
+  const std::size_t done = dot_part(hn::ScalableTag<T>(), x, y, 0, n, sum);
+  dot_part(hn::CappedTag<T, 1>(), x, y, done, n, sum);
+  return sum;
+}
+float dot_of_floats(const float* x, const float* y, std::size_t n) { return dot_of(x, y, n); }
+
+/// Integers: Highway has no products of 64 bits. Four sums do not wait for each other.
+template <class T>
+T dot_of_integers(const T* x, const T* y, std::size_t n) {
+  T sums[4] = {};
+  std::size_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (std::size_t k = 0; k < 4; ++k) sums[k] += x[i + k] * y[i + k];
+  for (; i < n; ++i) sums[0] += x[i] * y[i];
+  return sums[0] + sums[1] + sums[2] + sums[3];
+}
+std::uint32_t dot_of_words(const std::uint32_t* x, const std::uint32_t* y, std::size_t n) {
+  return dot_of_integers(x, y, n);
+}
+std::uint64_t dot_of_longs(const std::uint64_t* x, const std::uint64_t* y, std::size_t n) {
+  return dot_of_integers(x, y, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace {
+
+HWY_EXPORT(dot_of_floats);
+HWY_EXPORT(dot_of_words);
+HWY_EXPORT(dot_of_longs);
+
+/// Adds 1024 products at a time in single precision, which makes the error independent of the row's length.
+constexpr std::size_t block = 1024;
+
+float dot_of(std::span<const float> x, std::span<const float> y) {
+  double total = 0;
+  for (std::size_t i = 0; i < x.size(); i += block)
+    total += double{
+        HWY_DYNAMIC_DISPATCH(dot_of_floats)(x.data() + i, y.data() + i, std::min(block, x.size() - i))};
+  return static_cast<float>(total);
+}
+template <class T>
+float dot_of_narrow(std::span<const T> x, std::span<const T> y) {
+  float wide_x[block], wide_y[block];
+  double total = 0;
+  for (std::size_t i = 0; i < x.size(); i += block) {
+    const std::size_t n = std::min(block, x.size() - i);
+    widen(x.data() + i, 1, n, n, wide_x);
+    widen(y.data() + i, 1, n, n, wide_y);
+    total += double{HWY_DYNAMIC_DISPATCH(dot_of_floats)(wide_x, wide_y, n)};
+  }
+  return static_cast<float>(total);
+}
+float dot_of(std::span<const half> x, std::span<const half> y) { return dot_of_narrow(x, y); }
+float dot_of(std::span<const bfloat16> x, std::span<const bfloat16> y) { return dot_of_narrow(x, y); }
+std::uint32_t dot_of(std::span<const std::uint32_t> x, std::span<const std::uint32_t> y) {
+  return HWY_DYNAMIC_DISPATCH(dot_of_words)(x.data(), y.data(), x.size());
+}
+std::int32_t dot_of(std::span<const std::int32_t> x, std::span<const std::int32_t> y) {
+  const auto words = [](const std::int32_t* from) { return reinterpret_cast<const std::uint32_t*>(from); };
+  return static_cast<std::int32_t>(
+      HWY_DYNAMIC_DISPATCH(dot_of_words)(words(x.data()), words(y.data()), x.size()));
+}
+std::uint64_t dot_of(std::span<const std::uint64_t> x, std::span<const std::uint64_t> y) {
+  return HWY_DYNAMIC_DISPATCH(dot_of_longs)(x.data(), y.data(), x.size());
+}
+
+}  // namespace
+
+template <class T>
+void dot(Range range, std::span<const T> x, std::span<const T> y, std::span<SumOf<T>> sums, RowSplit split) {
+  for (std::uint64_t number : pieces_of(range, split)) {
+    const Piece p = piece(number, split);
+    sums[number] = dot_of(x.subspan(p.first, p.size), y.subspan(p.first, p.size));
+  }
+}
+#define WYE_DOT(T) \
+  template void dot(Range, std::span<const T>, std::span<const T>, std::span<SumOf<T>>, RowSplit);
+WYE_DOT(float)
+WYE_DOT(half)
+WYE_DOT(bfloat16)
+WYE_DOT(std::int32_t)
+WYE_DOT(std::uint32_t)
+WYE_DOT(std::uint64_t)
+#undef WYE_DOT
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif

@@ -1,0 +1,58 @@
+#include <wye/workloads/norm.hpp>
+
+#include "cpu.hpp"
+#include "norm_kernels.hpp"
+#include "rows.hpp"
+#include "steps.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace {
+
+template <class T>
+auto make_norm(const KernelText& text) {
+  return make_kernel<Read<T>, Write<float>, RowSplit, std::uint32_t>(
+      text, {"x", "results", "split", "norm"}, {}, {host(cpu::norm<T>, {.tile = piece_tile})});
+}
+const auto& norm_kernel(float) {
+  static const auto kernel = make_norm<float>(kernels::norm);
+  return kernel;
+}
+const auto& norm_kernel(half) {
+  static const auto kernel = make_norm<half>(kernels::norm_half);
+  return kernel;
+}
+const auto& norm_kernel(bfloat16) {
+  static const auto kernel = make_norm<bfloat16>(kernels::norm_bfloat16);
+  return kernel;
+}
+
+/// The norm of the norms of a row's pieces is the norm of the row.
+template <class T>
+Job norm_job(Norm norm, const Read<T>& x, const Write<float>& results) {
+  if (auto why = no_columns("norm", x.size(), results.size()))
+    return refused("norm", workload_types::vector, *std::move(why));
+  const RowSplit split = split_columns(x.size(), results.size());
+  const auto which = static_cast<std::uint32_t>(norm);
+  Steps steps;
+  if (split.pieces == 1) {
+    steps.add(norm_kernel(T{}), split.items(), x, results, split, which);
+  } else {
+    const Scratch<float> norms(split.all_pieces());
+    const RowSplit of_pieces = split_of(split.rows, split.pieces);
+    steps.add(norm_kernel(T{}), split.items(), x, norms, split, which);
+    steps.add(norm_kernel(float{}), of_pieces.items(), norms, results, of_pieces, which);
+  }
+  return std::move(steps).job("norm", workload_types::vector);
+}
+
+}  // namespace
+
+Job norm(Norm norm, Read<float> x, Write<float> results) { return norm_job(norm, x, results); }
+Job norm(Norm norm, Read<half> x, Write<float> results) { return norm_job(norm, x, results); }
+Job norm(Norm norm, Read<bfloat16> x, Write<float> results) { return norm_job(norm, x, results); }
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye

@@ -1,0 +1,132 @@
+#include "per_target.hpp"
+
+#include <wye/workloads/norm.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "cpu.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Returns the sum of absolute values.
+template <class D>
+std::size_t sizes_part(D d, const float* x, std::size_t i, std::size_t n, float& sum) {
+  const std::size_t lanes = hn::Lanes(d);
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  const auto at = [&](std::size_t k) HWY_ATTR { return hn::Abs(hn::LoadU(d, x + k)); };
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    s0 = hn::Add(s0, at(i));
+    s1 = hn::Add(s1, at(i + lanes));
+    s2 = hn::Add(s2, at(i + 2 * lanes));
+    s3 = hn::Add(s3, at(i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) s0 = hn::Add(s0, at(i));
+  sum += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  return i;
+}
+double sum_of_sizes(const float* x, std::size_t n) {
+  float sum = 0;
+  const std::size_t done = sizes_part(hn::ScalableTag<float>(), x, 0, n, sum);
+  sizes_part(hn::CappedTag<float, 1>(), x, done, n, sum);
+  return double{sum};
+}
+
+/// Returns the largest absolute value. Bits of numbers that are not negative have the order of the numbers, and those of NaN
+/// are the largest.
+template <class D>
+std::size_t most_part(D d, const float* x, std::size_t i, std::size_t n, std::int32_t& most) {
+  const std::size_t lanes = hn::Lanes(d);
+  const hn::Rebind<float, D> floats;
+  auto m0 = hn::Set(d, most), m1 = m0, m2 = m0, m3 = m0;
+  const auto at = [&](std::size_t k) HWY_ATTR { return hn::BitCast(d, hn::Abs(hn::LoadU(floats, x + k))); };
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    m0 = hn::Max(m0, at(i));
+    m1 = hn::Max(m1, at(i + lanes));
+    m2 = hn::Max(m2, at(i + 2 * lanes));
+    m3 = hn::Max(m3, at(i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) m0 = hn::Max(m0, at(i));
+  most = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
+  return i;
+}
+double most_of(const float* x, std::size_t n) {
+  std::int32_t most = 0;
+  const std::size_t done = most_part(hn::ScalableTag<std::int32_t>(), x, 0, n, most);
+  most_part(hn::CappedTag<std::int32_t, 1>(), x, done, n, most);
+  return double{std::bit_cast<float>(most)};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace {
+
+HWY_EXPORT(sum_of_sizes);
+HWY_EXPORT(most_of);
+
+constexpr std::size_t block = 1024;
+
+/// Returns a block of at most 1024 elements as floats.
+const float* as_floats(const float* x, std::size_t, float*) { return x; }
+template <class T>
+const float* as_floats(const T* x, std::size_t n, float* wide) {
+  widen(x, 1, n, n, wide);
+  return wide;
+}
+
+double of_block(Norm norm, const float* x, std::size_t n) {
+  switch (norm) {
+    case Norm::one: return HWY_DYNAMIC_DISPATCH(sum_of_sizes)(x, n);
+    case Norm::two: return sum_of_squares({x, n});
+    default: return HWY_DYNAMIC_DISPATCH(most_of)(x, n);
+  }
+}
+
+/// Combines numbers that are not negative: adds them, or returns the larger one. NaN is the largest.
+double combined(Norm norm, double a, double b) {
+  if (norm != Norm::infinity) return a + b;
+  return a >= b || std::isnan(a) ? a : b;
+}
+
+}  // namespace
+
+template <class T>
+void norm(Range range, std::span<const T> x, std::span<float> results, RowSplit split, std::uint32_t which) {
+  const auto norm = static_cast<Norm>(which);
+  float wide[block];
+  for (std::uint64_t number : pieces_of(range, split)) {
+    const Piece p = piece(number, split);
+    double all = 0;
+    for (std::size_t i = 0; i < p.size; i += block) {
+      const std::size_t n = std::min<std::size_t>(block, p.size - i);
+      all = combined(norm, all, of_block(norm, as_floats(x.data() + p.first + i, n, wide), n));
+    }
+    results[number] = static_cast<float>(norm == Norm::two ? std::sqrt(all) : all);
+  }
+}
+template void norm(Range, std::span<const float>, std::span<float>, RowSplit, std::uint32_t);
+template void norm(Range, std::span<const half>, std::span<float>, RowSplit, std::uint32_t);
+template void norm(Range, std::span<const bfloat16>, std::span<float>, RowSplit, std::uint32_t);
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif

@@ -1,0 +1,269 @@
+#include "per_target.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "cpu.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D, class T = hn::TFromD<D>>
+std::size_t sum_part(D d, const T* HWY_RESTRICT x, std::size_t i, std::size_t n, T& sum) {
+  const std::size_t lanes = hn::Lanes(d);
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    s0 = hn::Add(s0, hn::LoadU(d, x + i));
+    s1 = hn::Add(s1, hn::LoadU(d, x + i + lanes));
+    s2 = hn::Add(s2, hn::LoadU(d, x + i + 2 * lanes));
+    s3 = hn::Add(s3, hn::LoadU(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) s0 = hn::Add(s0, hn::LoadU(d, x + i));
+  sum += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  return i;
+}
+
+template <class T>
+T sum_of(const T* x, std::size_t n) {
+  T sum = 0;
+  const std::size_t done = sum_part(hn::ScalableTag<T>(), x, 0, n, sum);
+  sum_part(hn::CappedTag<T, 1>(), x, done, n, sum);
+  return sum;
+}
+float sum_of_floats(const float* x, std::size_t n) { return sum_of(x, n); }
+std::uint32_t sum_of_words(const std::uint32_t* x, std::size_t n) { return sum_of(x, n); }
+std::uint64_t sum_of_longs(const std::uint64_t* x, std::size_t n) { return sum_of(x, n); }
+
+/// Loads elements as bits: elements of 16 bits are the upper half of a word.
+template <class D>
+hn::Vec<D> bits_at(D d, const float* from) {
+  return hn::BitCast(d, hn::LoadU(hn::Rebind<float, D>(), from));
+}
+template <class D>
+hn::Vec<D> bits_at(D d, const std::uint16_t* from) {
+  return hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(hn::Rebind<std::uint16_t, D>(), from)));
+}
+
+/// Return the keys of elements, as `shaders/include/elements.cuh` does.
+template <class D, class T>
+hn::Vec<D> float_keys(D d, const T* from, std::uint32_t infinity) {
+  const hn::RebindToSigned<D> ints;
+  const auto bits = bits_at(d, from), size = hn::And(bits, hn::Set(d, 0x7fff'ffffu)),
+             zero = hn::Set(d, 0x8000'0000u);
+  const auto is_nan = hn::Gt(hn::BitCast(ints, size), hn::Set(ints, static_cast<std::int32_t>(infinity)));
+  const auto is_negative = hn::Lt(hn::BitCast(ints, bits), hn::Zero(ints));
+  const auto key = hn::IfThenElse(hn::RebindMask(d, is_negative), hn::Sub(zero, size), hn::Add(zero, size));
+  return hn::IfThenElse(hn::RebindMask(d, is_nan), hn::Set(d, ~0u), key);
+}
+template <class D>
+hn::Vec<D> keys_at(D d, const float* from) {
+  return float_keys(d, from, 0x7f80'0000u);
+}
+template <class D>
+hn::Vec<D> keys_at(D d, const half* from) {
+  return float_keys(d, reinterpret_cast<const std::uint16_t*>(from), 0x7c00'0000u);
+}
+template <class D>
+hn::Vec<D> keys_at(D d, const bfloat16* from) {
+  return float_keys(d, reinterpret_cast<const std::uint16_t*>(from), 0x7f80'0000u);
+}
+template <class D>
+hn::Vec<D> keys_at(D d, const hn::TFromD<D>* from) {
+  return hn::LoadU(d, from);
+}
+
+template <class D, class T, class Key = hn::TFromD<D>>
+std::size_t largest_part(D d, const T* x, std::size_t i, std::size_t n, Key flip, Key& largest) {
+  const std::size_t lanes = hn::Lanes(d);
+  const auto flips = hn::Set(d, flip);
+  auto m0 = hn::Set(d, largest), m1 = m0, m2 = m0, m3 = m0;
+  const auto at = [&](std::size_t k) HWY_ATTR { return hn::Xor(flips, keys_at(d, x + k)); };
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    m0 = hn::Max(m0, at(i));
+    m1 = hn::Max(m1, at(i + lanes));
+    m2 = hn::Max(m2, at(i + 2 * lanes));
+    m3 = hn::Max(m3, at(i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) m0 = hn::Max(m0, at(i));
+  largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
+  return i;
+}
+
+/// Returns the first place from `i` on with `key`. If none of the vectors has it, returns their end.
+template <class D, class T, class Key = hn::TFromD<D>>
+std::size_t find_part(D d, const T* x, std::size_t i, std::size_t n, Key key) {
+  const auto wanted = hn::Set(d, key);
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto found = hn::FindFirstTrue(d, hn::Eq(keys_at(d, x + i), wanted));
+    if (found >= 0) return i + static_cast<std::size_t>(found);
+  }
+  return i;
+}
+
+/// Returns the place of the first element with the largest key. Finds the first block of 1024 elements that has it, then
+/// its place in the block: that is cheaper than a place in each lane.
+template <class Key, class T>
+std::size_t first_largest(const T* x, std::size_t n, Key flip) {
+  constexpr std::size_t block = 1024;
+  const hn::ScalableTag<Key> d;
+  const hn::CappedTag<Key, 1> one;
+  Key largest = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < n; i += block) {
+    const std::size_t last = std::min(n, i + block);
+    Key of_block = 0;
+    const std::size_t rest = largest_part(d, x, i, last, flip, of_block);
+    largest_part(one, x, rest, last, flip, of_block);
+    if (of_block > largest) largest = of_block, first = i;
+  }
+  const auto key = static_cast<Key>(largest ^ flip);
+  const std::size_t last = std::min(n, first + block);
+  return find_part(one, x, find_part(d, x, first, last, key), last, key);
+}
+std::size_t largest_float(const float* x, std::size_t n, std::uint32_t flip) {
+  return first_largest(x, n, flip);
+}
+std::size_t largest_half(const half* x, std::size_t n, std::uint32_t flip) {
+  return first_largest(x, n, flip);
+}
+std::size_t largest_bfloat16(const bfloat16* x, std::size_t n, std::uint32_t flip) {
+  return first_largest(x, n, flip);
+}
+std::size_t largest_word(const std::uint32_t* x, std::size_t n, std::uint32_t flip) {
+  return first_largest(x, n, flip);
+}
+std::size_t largest_long(const std::uint64_t* x, std::size_t n, std::uint32_t flip) {
+  return first_largest(x, n, static_cast<std::uint64_t>(static_cast<std::int32_t>(flip)));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace {
+
+HWY_EXPORT(sum_of_floats);
+HWY_EXPORT(sum_of_words);
+HWY_EXPORT(sum_of_longs);
+HWY_EXPORT(largest_float);
+HWY_EXPORT(largest_half);
+HWY_EXPORT(largest_bfloat16);
+HWY_EXPORT(largest_word);
+HWY_EXPORT(largest_long);
+
+/// Adds 1024 floats at a time in single precision, which makes the error independent of the row's length.
+constexpr std::size_t block = 1024;
+
+float sum_of(std::span<const float> x) {
+  double total = 0;
+  for (std::size_t i = 0; i < x.size(); i += block)
+    total += double{HWY_DYNAMIC_DISPATCH(sum_of_floats)(x.data() + i, std::min(block, x.size() - i))};
+  return static_cast<float>(total);
+}
+template <class T>
+float sum_of_narrow(std::span<const T> x) {
+  float wide[block];
+  double total = 0;
+  for (std::size_t i = 0; i < x.size(); i += block) {
+    const std::size_t n = std::min(block, x.size() - i);
+    widen(x.data() + i, 1, n, n, wide);
+    total += double{HWY_DYNAMIC_DISPATCH(sum_of_floats)(wide, n)};
+  }
+  return static_cast<float>(total);
+}
+float sum_of(std::span<const half> x) { return sum_of_narrow(x); }
+float sum_of(std::span<const bfloat16> x) { return sum_of_narrow(x); }
+std::uint32_t sum_of(std::span<const std::uint32_t> x) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_words)(x.data(), x.size());
+}
+std::int32_t sum_of(std::span<const std::int32_t> x) {
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(x.data());
+  return static_cast<std::int32_t>(HWY_DYNAMIC_DISPATCH(sum_of_words)(words, x.size()));
+}
+std::uint64_t sum_of(std::span<const std::uint64_t> x) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_longs)(x.data(), x.size());
+}
+
+std::size_t largest_in(std::span<const float> x, std::uint32_t flip) {
+  return HWY_DYNAMIC_DISPATCH(largest_float)(x.data(), x.size(), flip);
+}
+std::size_t largest_in(std::span<const half> x, std::uint32_t flip) {
+  return HWY_DYNAMIC_DISPATCH(largest_half)(x.data(), x.size(), flip);
+}
+std::size_t largest_in(std::span<const bfloat16> x, std::uint32_t flip) {
+  return HWY_DYNAMIC_DISPATCH(largest_bfloat16)(x.data(), x.size(), flip);
+}
+std::size_t largest_in(std::span<const std::uint32_t> x, std::uint32_t flip) {
+  return HWY_DYNAMIC_DISPATCH(largest_word)(x.data(), x.size(), flip);
+}
+std::size_t largest_in(std::span<const std::int32_t> x, std::uint32_t flip) {
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(x.data());
+  return HWY_DYNAMIC_DISPATCH(largest_word)(words, x.size(), flip);
+}
+std::size_t largest_in(std::span<const std::uint64_t> x, std::uint32_t flip) {
+  return HWY_DYNAMIC_DISPATCH(largest_long)(x.data(), x.size(), flip);
+}
+
+}  // namespace
+
+template <class T>
+void reduce_sum(Range range, std::span<const T> x, std::span<SumOf<T>> sums, RowSplit split) {
+  for (std::uint64_t number : pieces_of(range, split)) {
+    const Piece p = piece(number, split);
+    sums[number] = sum_of(x.subspan(p.first, p.size));
+  }
+}
+
+template <class T>
+void reduce_extreme(Range range, std::span<const T> x, std::span<const std::uint32_t> candidates,
+                    std::span<T> values, std::span<std::uint32_t> places, RowSplit split,
+                    std::uint32_t columns, std::uint32_t flip) {
+  std::vector<T> selected;
+  for (std::uint64_t number : pieces_of(range, split)) {
+    const Piece p = piece(number, split);
+    const std::span<const T> row = x.subspan(p.row * columns, columns);
+    std::uint64_t place = 0;
+    if (candidates.empty()) {
+      const std::uint64_t first = p.first - p.row * columns;
+      place = first + largest_in(row.subspan(first, p.size), flip);
+    } else {
+      const auto of_row = candidates.subspan(p.first, p.size);
+      selected.resize(p.size);
+      std::transform(of_row.begin(), of_row.end(), selected.begin(), [&](std::uint32_t k) { return row[k]; });
+      place = of_row[largest_in(selected, flip)];
+    }
+    if (!places.empty()) places[number] = static_cast<std::uint32_t>(place);
+    if (!values.empty()) values[number] = row[place];
+  }
+}
+
+#define WYE_REDUCE(T)                                                                                   \
+  template void reduce_sum(Range, std::span<const T>, std::span<SumOf<T>>, RowSplit);                   \
+  template void reduce_extreme(Range, std::span<const T>, std::span<const std::uint32_t>, std::span<T>, \
+                               std::span<std::uint32_t>, RowSplit, std::uint32_t, std::uint32_t);
+WYE_REDUCE(float)
+WYE_REDUCE(half)
+WYE_REDUCE(bfloat16)
+WYE_REDUCE(std::int32_t)
+WYE_REDUCE(std::uint32_t)
+WYE_REDUCE(std::uint64_t)
+#undef WYE_REDUCE
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif
