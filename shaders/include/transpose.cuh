@@ -9,18 +9,22 @@ struct Transposition {
   unsigned batch;  // matrices
 };
 
-constexpr unsigned transposed_side = 32;
+constexpr unsigned transposed_side = 32, transposed_block = 8 * transposed_side;
 
 template <class T>
 __device__ void transpose(const T* x, T* y, Transposition shape) {
   __shared__ T tile[transposed_side][transposed_side + 1];
   const unsigned rows = shape.rows, columns = shape.columns;
-  const unsigned across = (columns + transposed_side - 1) / transposed_side;
-  const unsigned down = (rows + transposed_side - 1) / transposed_side;
-  const Size number = flat_block(), tiles = Size(across) * down;
-  if (tiles == 0 || number / tiles >= shape.batch) return;
-  const unsigned at = unsigned(number % tiles), row = at / across * transposed_side, column = at % across * transposed_side;
-  const Size matrix = number / tiles * rows * columns;
+  // Tiles are numbered in blocks of 8 x 8: the host then needs few pages at a time.
+  const unsigned across = (columns + transposed_block - 1) / transposed_block;
+  const unsigned blocks = across * ((rows + transposed_block - 1) / transposed_block);
+  if (blocks == 0) return;
+  const Size number = flat_block(), block = number / 64, n = block / blocks;
+  const unsigned at = unsigned(block % blocks);
+  const unsigned row = at / across * transposed_block + unsigned(number / 8 % 8) * transposed_side;
+  const unsigned column = at % across * transposed_block + unsigned(number % 8) * transposed_side;
+  if (n >= shape.batch || row >= rows || column >= columns) return;
+  const Size matrix = n * rows * columns;
 
   const unsigned line = threadIdx.x / transposed_side, place = threadIdx.x % transposed_side;
 #pragma unroll

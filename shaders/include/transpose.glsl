@@ -19,15 +19,20 @@ layout(push_constant) uniform Arguments {
   Transposition shape;
 };
 
-const uint side = 32;
+const uint side = 32, block_tiles = 8;
 shared uint tile[side][side + 1];
 
 void main() {
   const uint rows = shape.rows, columns = shape.columns;
-  const uint number = flat_unit(8), across = (columns + side - 1) / side, down = (rows + side - 1) / side;
-  if (across * down == 0 || number / (across * down) >= shape.batch) return;  // all invocations of the workgroup
-  const uint at = number % (across * down), row = at / across * side, column = at % across * side;
-  const uvec2 matrix = times(product(rows, columns), number / (across * down));
+  // Tiles are numbered in blocks of 8 x 8: the host then needs few pages at a time.
+  const uint number = flat_unit(8), block = number >> 6, block_side = block_tiles * side;
+  const uint across = (columns + block_side - 1) / block_side, blocks = across * ((rows + block_side - 1) / block_side);
+  if (blocks == 0) return;
+  const uint n = block / blocks, at = block % blocks;
+  const uint row = (at / across * block_tiles + (number >> 3 & 7)) * side;
+  const uint column = (at % across * block_tiles + (number & 7)) * side;
+  if (n >= shape.batch || row >= rows || column >= columns) return;  // all invocations of the workgroup
+  const uvec2 matrix = times(product(rows, columns), n);
 
   const uint line = gl_LocalInvocationID.x / side, place = gl_LocalInvocationID.x % side;
   for (uint i = line; i < side; i += 256 / side)

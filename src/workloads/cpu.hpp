@@ -23,7 +23,7 @@ void axpy(Range range, float a, std::span<const float> x, std::span<float> y);
 
 void copy(Range range, std::span<const float> from, std::span<float> to);
 
-/// Transposes tiles of 32 x 32.
+/// Transposes blocks of 256 x 256.
 void transpose(Range range, std::span<const float> x, std::span<float> y, Transposition shape);
 void transpose(Range range, std::span<const half> x, std::span<half> y, Transposition shape);
 void transpose(Range range, std::span<const bfloat16> x, std::span<bfloat16> y, Transposition shape);

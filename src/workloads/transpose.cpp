@@ -24,7 +24,7 @@ const auto& transpose_kernel() {
   using Transpose = void (*)(Range, std::span<const T>, std::span<T>, Transposition);
   static const auto kernel = make_kernel<Read<T>, Write<T>, Transposition>(
       text<T>(), {"x", "y", "shape"}, {},
-      {host(static_cast<Transpose>(cpu::transpose), {.tile = Extent3(64 * 256)})});
+      {host(static_cast<Transpose>(cpu::transpose), {.tile = Extent3(items_per_transposed_block)})});
   return kernel;
 }
 
@@ -60,7 +60,7 @@ Job transposed(const Read<T>& x, const Write<T>& y, std::uint64_t columns, std::
       .columns = static_cast<std::uint32_t>(columns),
       .batch = static_cast<std::uint32_t>(batch)};
   Steps steps;
-  steps.add(transpose_kernel<T>(), flat(tiles_of(shape) * 256), x, y, shape);
+  steps.add(transpose_kernel<T>(), flat(blocks_of(shape) * items_per_transposed_block), x, y, shape);
   return std::move(steps).job("transpose", workload_types::matrix);
 }
 

@@ -13,12 +13,14 @@ struct Transposition {
   std::uint32_t batch = 1;  ///< matrices
 };
 
-/// Rows and columns of the tile that a workgroup of 256 items transposes.
-inline constexpr std::uint32_t transposed_side = 32;
+/// Rows and columns of the tile that a workgroup of 256 items transposes, and of a block of 8 x 8 tiles. The host
+/// transposes a block at a time: tiles far apart would need other pages each, and their addresses in the TLB.
+inline constexpr std::uint32_t transposed_side = 32, transposed_block = 256;
+inline constexpr std::uint32_t items_per_transposed_block = 64 * 256;
 
-/// Returns the number of tiles of all matrices. Tiles are numbered row after row, matrix after matrix.
-constexpr std::uint64_t tiles_of(const Transposition& shape) {
-  const std::uint64_t side = transposed_side;
+/// Returns the number of blocks of all matrices.
+constexpr std::uint64_t blocks_of(const Transposition& shape) {
+  const std::uint64_t side = transposed_block;
   return (shape.columns + side - 1) / side * ((shape.rows + side - 1) / side) * shape.batch;
 }
 
