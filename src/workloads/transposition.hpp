@@ -14,7 +14,7 @@ struct Transposition {
 };
 
 /// Rows and columns of the tile that a workgroup of 256 items transposes, and of a block of 8 x 8 tiles. The host
-/// transposes a block at a time: tiles far apart would need other pages each, and their addresses in the TLB.
+/// transposes a block at a time.
 inline constexpr std::uint32_t transposed_side = 32, transposed_block = 256;
 inline constexpr std::uint32_t items_per_transposed_block = 64 * 256;
 
