@@ -54,9 +54,9 @@ void all_are_transposed(std::size_t rows, std::size_t columns, std::size_t batch
 }  // namespace
 
 TEST_CASE("transpose moves every element, bit for bit, in any shape", "[workloads][transpose]") {
-  const std::size_t shapes[][2] = {{0, 0},    {0, 5},     {1, 1},    {1, 100},  {100, 1},
-                                   {2, 3},    {31, 33},   {32, 32},  {33, 31},  {64, 96},
-                                   {65, 127}, {257, 255}, {3, 3000}, {3001, 5}, {128, 1024}, {300, 261}};
+  const std::size_t shapes[][2] = {{0, 0},    {0, 5},    {1, 1},      {1, 100},  {100, 1},  {2, 3},
+                                   {31, 33},  {32, 32},  {33, 31},    {64, 96},  {65, 127}, {257, 255},
+                                   {3, 3000}, {3001, 5}, {128, 1024}, {300, 261}};
   for (const auto& [rows, columns] : shapes) all_are_transposed(rows, columns);
 }
 
