@@ -55,12 +55,19 @@ void on_all_threads(const std::function<void(unsigned, unsigned)>& part) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// The lower bound of any change of `v` in place: reads and writes all of it once.
-void touch(std::vector<float>& v) {
-  on_all_threads([&](unsigned i, unsigned parts) {
-    const std::size_t first = v.size() * i / parts, last = v.size() * (i + 1) / parts;
-    for (std::size_t k = first; k < last; ++k) v[k] = -v[k];
-  });
+/// Calls `part(first, last)` for the part of `n` elements of each of these threads.
+template <class F>
+void on_all_parts(std::size_t n, F part) {
+  on_all_threads([&](unsigned i, unsigned parts) { part(n * i / parts, n * (i + 1) / parts); });
+}
+
+/// The lower bound of any change of `n` numbers in place: reads and writes each of them once.
+void change_floor(benchmark::State& state, std::size_t n) {
+  auto v = values(n, 3);
+  for (auto _ : state)
+    on_all_parts(n, [&](std::size_t first, std::size_t last) {
+      for (std::size_t k = first; k < last; ++k) v[k] = -v[k];
+    });
 }
 
 // --- matmul
@@ -85,8 +92,7 @@ void matmul_openblas(benchmark::State& state) {
   std::vector<float> c(side * side);
   constexpr int n = side;
   for (auto _ : state)
-    on_all_threads([&](unsigned i, unsigned parts) {
-      const std::size_t first = side * i / parts, last = side * (i + 1) / parts;
+    on_all_parts(side, [&](std::size_t first, std::size_t last) {
       sgemm(101, 111, 111, static_cast<int>(last - first), n, n, 1.0f, a.data() + first * side, n, b.data(),
             n, 0.0f, c.data() + first * side, n);
     });
@@ -111,11 +117,9 @@ void normalize_wye(benchmark::State& state) {
 }
 BENCHMARK(normalize_wye)->Name("normalize_10M_cpu/wye")->UseRealTime();
 
-void normalize_floor(benchmark::State& state) {
-  auto v = values(ten_million, 3);
-  for (auto _ : state) touch(v);
-}
-BENCHMARK(normalize_floor)->Name("normalize_10M_cpu/memory_floor")->UseRealTime();
+BENCHMARK_CAPTURE(change_floor, normalize, ten_million)
+    ->Name("normalize_10M_cpu/memory_floor")
+    ->UseRealTime();
 
 /// Rows of 1,024 numbers: 16 MiB, which the last cache may hold, and 512 MiB, which it cannot hold. In a cache, the
 /// exponentials take longer than reading and writing.
@@ -123,14 +127,12 @@ void softmax_wye(benchmark::State& state, std::size_t rows) {
   auto v = values(rows * 1024, 4);
   run(state, workloads::softmax(v, 1024));
 }
-void softmax_floor(benchmark::State& state, std::size_t rows) {
-  auto v = values(rows * 1024, 4);
-  for (auto _ : state) touch(v);
-}
 BENCHMARK_CAPTURE(softmax_wye, cache, 4096)->Name("softmax_4096x1024_cpu/wye")->UseRealTime();
-BENCHMARK_CAPTURE(softmax_floor, cache, 4096)->Name("softmax_4096x1024_cpu/cache_floor")->UseRealTime();
+BENCHMARK_CAPTURE(change_floor, cache, 4096 * 1024)->Name("softmax_4096x1024_cpu/cache_floor")->UseRealTime();
 BENCHMARK_CAPTURE(softmax_wye, memory, 131072)->Name("softmax_131072x1024_cpu/wye")->UseRealTime();
-BENCHMARK_CAPTURE(softmax_floor, memory, 131072)->Name("softmax_131072x1024_cpu/memory_floor")->UseRealTime();
+BENCHMARK_CAPTURE(change_floor, memory, 131072 * 1024)
+    ->Name("softmax_131072x1024_cpu/memory_floor")
+    ->UseRealTime();
 
 // --- transpose
 
@@ -147,8 +149,7 @@ void transpose_copy(benchmark::State& state) {
   const auto x = values(transposed_side * transposed_side, 11);
   std::vector<float> y(x.size());
   for (auto _ : state) {
-    on_all_threads([&](unsigned i, unsigned parts) {
-      const std::size_t first = x.size() * i / parts, last = x.size() * (i + 1) / parts;
+    on_all_parts(x.size(), [&](std::size_t first, std::size_t last) {
       std::copy(x.data() + first, x.data() + last, y.data() + first);
     });
     benchmark::DoNotOptimize(y.data());
@@ -161,19 +162,15 @@ BENCHMARK(transpose_copy)->Name("transpose_8192_cpu/copy")->UseRealTime();
 
 constexpr std::size_t sixty_four_million = std::size_t{1} << 26;
 
-/// The lower bound of any reduction of `v`: reads all of it once.
-void read_once(const std::vector<float>& v) {
-  on_all_threads([&](unsigned i, unsigned parts) {
-    const std::size_t first = v.size() * i / parts, last = v.size() * (i + 1) / parts;
-    std::uint32_t sum = 0;
-    for (std::size_t k = first; k < last; ++k) sum += std::bit_cast<std::uint32_t>(v[k]);
-    benchmark::DoNotOptimize(sum);
-  });
-}
-
+/// Reads each of the numbers once.
 void read_floor(benchmark::State& state) {
   const auto v = values(sixty_four_million, 11);
-  for (auto _ : state) read_once(v);
+  for (auto _ : state)
+    on_all_parts(v.size(), [&](std::size_t first, std::size_t last) {
+      std::uint32_t sum = 0;
+      for (std::size_t k = first; k < last; ++k) sum += std::bit_cast<std::uint32_t>(v[k]);
+      benchmark::DoNotOptimize(sum);
+    });
 }
 
 void reduce_wye(benchmark::State& state) {
@@ -216,7 +213,7 @@ void scale_wye(benchmark::State& state) {
   run(state, workloads::scale(-1.0f, v));
 }
 BENCHMARK(scale_wye)->Name("scale_10M_cpu/wye")->UseRealTime();
-BENCHMARK(normalize_floor)->Name("scale_10M_cpu/memory_floor")->UseRealTime();
+BENCHMARK_CAPTURE(change_floor, scale, ten_million)->Name("scale_10M_cpu/memory_floor")->UseRealTime();
 
 // --- attention: 8 heads of 1024 queries and keys of 64 numbers, beside the three workloads that make the same by way of scores
 

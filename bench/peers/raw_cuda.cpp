@@ -224,7 +224,7 @@ bool RawCuda::wait_for_mark() {
     for (int i = 0; i < 8; ++i)
       if (state_->driver.cuEventQuery_(state_->event) == CUDA_SUCCESS) return true;
   } while (Clock::now() - begin < std::chrono::microseconds(30));
-  return state_->driver.cuEventSynchronize_(state_->event) == CUDA_SUCCESS;
+  return sleep_for_mark();
 }
 
 bool RawCuda::poll_mark() {

@@ -1,0 +1,355 @@
+// CUDA: how near wye's kernels come to what the card can. Each gives right results for random numbers before it is timed. On a
+// machine without a card each is skipped; tests/gpu/run.sh runs them where there is one.
+#include <wye/workloads/attention.hpp>
+#include <wye/workloads/attention_weights.hpp>
+#include <wye/workloads/axpy.hpp>
+#include <wye/workloads/matmul.hpp>
+#include <wye/workloads/normalize.hpp>
+#include <wye/workloads/softmax.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda.hpp"
+#include "lane.hpp"
+
+namespace {
+
+using wye::Bytes;
+using wye_bench::copy_raw;
+using wye_bench::keep_driver;
+using wye_bench::large;
+using wye_bench::random_values;
+using wye_bench::raw;
+using wye_bench::sized;
+
+// --- Workloads on arrays that stay on the card
+
+std::optional<wye::Runtime> with_card(benchmark::State& state) {
+  keep_driver();
+  auto options = wye::RuntimeOptions::from_environment();
+  if (!options) return state.SkipWithError(options.error().sentence().c_str()), std::nullopt;
+  options->pool.backends = {"cuda"};
+  options->pool.lane_memory = Bytes{4ull << 30};
+  auto runtime = wye::Runtime::open(*options);
+  if (!runtime) return state.SkipWithError("no card"), std::nullopt;
+  return *runtime;
+}
+
+/// Whether numbers here and there are the reference's, to `bound` of the largest; the reference knows the first ones.
+template <class T>
+bool is_near(const wye::Array<T>& array, const std::vector<double>& expected, double bound) {
+  const auto now = array.read();
+  if (!now) return false;
+  double largest = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    const auto number = static_cast<float>((*now)[i]);
+    error = std::max(error, std::abs(expected[i] - static_cast<double>(number)));
+    if (std::isnan(number)) return false;
+  }
+  return error <= bound * largest;
+}
+
+/// Labels a row with the variant that its job selected, and counts the least time of each.
+void show_choices(benchmark::State& state, const std::vector<wye::VariantChoice>& choices) {
+  for (const wye::VariantChoice& choice : choices) {
+    for (const wye::Variant& variant : choice.variants) {
+      if (variant.selected) state.SetLabel(variant.kernel);
+      if (variant.least_time)
+        state.counters["ms_" + variant.kernel] =
+            std::chrono::duration<double, std::milli>(*variant.least_time).count();
+    }
+  }
+}
+
+/// Runs a job once, looks at `result`, and runs it over and over. Where there are kernels to choose from, that is over by then.
+template <class T>
+void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const wye::Array<T>& result,
+             const std::vector<double>& expected, double bound) {
+  std::vector<wye::VariantChoice> choices;
+  for (int i = 0; i == 0 || (i < 7 && !choices.empty()); ++i) {
+    const auto done = runtime.run(job);
+    if (!done) return state.SkipWithError(done.error().sentence().c_str());
+    if (i == 0 && !is_near(result, expected, bound))
+      return state.SkipWithError("the result is something else");
+    choices = done->variants();
+  }
+  show_choices(state, choices);
+  for (auto _ : state)
+    if (!runtime.run(job)) state.SkipWithError("failed");
+}
+
+void axpy_wye(benchmark::State& state) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto x = random_values<float>(large() / sizeof(float), 4), y = random_values<float>(x.size(), 5);
+  std::vector<double> expected(std::min<std::size_t>(x.size(), 1u << 22));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    expected[i] = 0.25 * static_cast<double>(x[i]) + static_cast<double>(y[i]);
+  auto on_x = runtime->array(x), on_y = runtime->array(y);
+  run_job(state, *runtime, wye::workloads::axpy(0.25f, on_x, on_y), on_y, expected, 1e-6);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(3 * large()));
+}
+BENCHMARK(axpy_wye)->Name("cuda_axpy_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+// A copy that moves as many bytes as two vectors that are read and one that is written.
+BENCHMARK_CAPTURE(copy_raw, three_halves, 3)
+    ->Name("cuda_axpy_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+constexpr std::uint64_t columns = 1024;
+
+/// A job on rows in place: what it must move is once read and once written.
+template <class Make, class Expected>
+void rows_wye(benchmark::State& state, Make job, Expected reference) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto matrix = random_values<float>(large() / sizeof(float), 6);
+  const auto first = std::span(matrix).first(std::min<std::size_t>(matrix.size(), 64 * columns));
+  auto array = runtime->array(matrix);
+  run_job(state, *runtime, job(array), array, reference(first), 1e-4);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(2 * large()));
+}
+
+void normalize_wye(benchmark::State& state) {
+  rows_wye(
+      state, [](auto& array) { return wye::workloads::normalize(array, columns); },
+      [](auto matrix) { return wye::workloads::reference::normalize(matrix, columns); });
+}
+BENCHMARK(normalize_wye)->Name("cuda_normalize_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, normalize, 2)
+    ->Name("cuda_normalize_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+void softmax_wye(benchmark::State& state) {
+  rows_wye(
+      state, [](auto& array) { return wye::workloads::softmax(array, columns); },
+      [](auto matrix) { return wye::workloads::reference::softmax(matrix, columns); });
+}
+BENCHMARK(softmax_wye)->Name("cuda_softmax_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, softmax, 2)
+    ->Name("cuda_softmax_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+void attention_wye(benchmark::State& state) {
+  const wye::workloads::AttentionWeightsOptions options{.columns = columns, .head_size = 64};
+  rows_wye(
+      state, [&](auto& array) { return wye::workloads::attention_weights(array, options); },
+      [&](auto matrix) { return wye::workloads::reference::attention_weights(matrix, options); });
+}
+BENCHMARK(attention_wye)
+    ->Name("cuda_attention_weights_256MiB/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, attention, 2)
+    ->Name("cuda_attention_weights_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+// --- Products: cuBLAS through wye, and wye's own kernel, where wye finds no cuBLAS (tests/gpu/run.sh hides it)
+
+std::size_t side() { return sized(4096, 96); }
+
+/// The first row of the product.
+std::vector<double> first_row(const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<double> row(side(), 0.0);
+  for (std::size_t k = 0; k < side(); ++k)
+    for (std::size_t j = 0; j < side(); ++j)
+      row[j] += static_cast<double>(a[k]) * static_cast<double>(b[k * side() + j]);
+  return row;
+}
+
+void matmul_wye(benchmark::State& state, bool by_cublas) {
+  const std::string by = wye::workloads::matmul_on_cuda();
+  if ((by == "cuBLAS") != by_cublas)
+    return state.SkipWithError(by_cublas ? by.c_str() : "wye takes cuBLAS, which is there");
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto a = random_values<float>(side() * side(), 7), b = random_values<float>(a.size(), 8);
+  auto on_a = runtime->array(a), on_b = runtime->array(b);
+  auto c = runtime->array<float>(a.size());
+  run_job(state, *runtime, wye::workloads::matmul(on_a, on_b, c), c, first_row(a, b), 1e-4);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * side() * side() * side()));
+}
+
+void matmul_cublas(benchmark::State& state) {
+  auto cuda = raw(state);
+  if (!cuda) return;
+  if (std::string why; !cuda->open_cublas(why)) return state.SkipWithError(why.c_str());
+  const std::size_t bytes = side() * side() * sizeof(float);
+  const auto x = random_values<float>(side() * side(), 7), y = random_values<float>(x.size(), 8);
+  std::vector<float> row(side());
+  const std::uint64_t a = cuda->memory(bytes), b = cuda->memory(bytes), c = cuda->memory(bytes);
+  if (a == 0 || b == 0 || c == 0) return state.SkipWithError("no room");
+  const auto multiply = [&] { return cuda->multiply(a, b, c, static_cast<int>(side())); };
+  if (!cuda->write(a, x.data(), bytes) || !cuda->write(b, y.data(), bytes) || !multiply() ||
+      !cuda->read(row.data(), c, side() * sizeof(float)))
+    return state.SkipWithError("failed");
+  const auto expected = first_row(x, y);
+  for (std::size_t j = 0; j < side(); ++j)
+    if (!(std::abs(static_cast<double>(row[j]) - expected[j]) <= 1e-4 * expected[j]))
+      return state.SkipWithError("the product is something else");
+  for (auto _ : state)
+    if (!multiply() || !cuda->wait()) state.SkipWithError("failed");
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * side() * side() * side()));
+}
+
+BENCHMARK_CAPTURE(matmul_wye, cublas, true)
+    ->Name("cuda_matmul_4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(matmul_cublas)->Name("cuda_matmul_4096/cublas")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(matmul_wye, own, false)
+    ->Name("cuda_matmul_own_4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(matmul_cublas)->Name("cuda_matmul_own_4096/cublas")->UseRealTime()->Unit(benchmark::kMicrosecond);
+
+template <class T>
+std::vector<T> narrowed(const std::vector<float>& numbers) {
+  std::vector<T> made;
+  made.reserve(numbers.size());
+  for (const float number : numbers) made.emplace_back(number);
+  return made;
+}
+
+/// Products of half by wye's own kernels, of which there are two.
+void matmul_half_wye(benchmark::State& state, std::size_t rows) {
+  if (wye::workloads::matmul_on_cuda() == "cuBLAS")
+    return state.SkipWithError("wye takes cuBLAS, which is there");
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const wye::workloads::MatmulShape shape{std::min(rows, side()), side(), side()};
+  const auto a = narrowed<wye::half>(random_values<float>(shape.rows * shape.inner, 7)),
+             b = narrowed<wye::half>(random_values<float>(shape.inner * shape.columns, 8));
+  const auto widened = [](const std::vector<wye::half>& numbers) {
+    return std::vector<float>(numbers.begin(), numbers.end());
+  };
+  auto on_a = runtime->array(a), on_b = runtime->array(b);
+  auto c = runtime->array<float>(shape.rows * shape.columns);
+  run_job(state, *runtime, wye::workloads::matmul(on_a, on_b, c, shape), c, first_row(widened(a), widened(b)),
+          1e-3);
+  state.SetItemsProcessed(state.iterations() *
+                          static_cast<std::int64_t>(2 * shape.rows * shape.columns * shape.inner));
+}
+BENCHMARK_CAPTURE(matmul_half_wye, square, 4096)
+    ->Name("cuda_matmul_own_half_4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(matmul_cublas)
+    ->Name("cuda_matmul_own_half_4096/cublas_in_float32")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+// As many rows as a step of decoding has.
+BENCHMARK_CAPTURE(matmul_half_wye, few_rows, 16)
+    ->Name("cuda_matmul_own_half_16x4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+// --- Attention in one pass, beside cuBLAS's products with the weights of a matrix of scores in between
+
+wye::workloads::AttentionShape heads() {
+  return {.heads = sized(16, 2), .queries = sized(4096, 70), .keys = sized(4096, 70), .head_size = 64};
+}
+std::size_t numbers_of_heads() { return heads().heads * heads().queries * heads().head_size; }
+
+/// Queries, keys and values: the first from 1/16 to 1/8, so that no key has all the weight.
+std::vector<float> queries() {
+  auto q = random_values<float>(numbers_of_heads(), 9);
+  for (float& number : q) number /= 16;
+  return q;
+}
+std::vector<float> keys() { return random_values<float>(numbers_of_heads(), 10); }
+std::vector<float> values_of_keys() { return random_values<float>(numbers_of_heads(), 11); }
+
+/// Of the first query alone.
+std::vector<double> first_query() {
+  const auto shape = heads();
+  const auto q = queries(), k = keys(), v = values_of_keys();
+  const auto one = [&](const std::vector<float>& rows, std::size_t count) {
+    return std::span(rows).first(count * shape.head_size);
+  };
+  return wye::workloads::reference::attention(one(q, 1), one(k, shape.keys), one(v, shape.keys),
+                                              {1, 1, shape.keys, shape.head_size});
+}
+
+void count_operations(benchmark::State& state) {
+  const auto shape = heads();
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(4 * shape.heads * shape.queries *
+                                                                         shape.keys * shape.head_size));
+}
+
+void fused_attention(benchmark::State& state) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  auto q = runtime->array(queries()), k = runtime->array(keys()), v = runtime->array(values_of_keys());
+  auto out = runtime->array<float>(numbers_of_heads());
+  run_job(state, *runtime, wye::workloads::attention(q, k, v, out, heads()), out, first_query(), 1e-4);
+  count_operations(state);
+}
+
+void fused_attention_of_half(benchmark::State& state) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto narrow = [&](const std::vector<float>& numbers) {
+    return runtime->array(narrowed<wye::half>(numbers));
+  };
+  auto q = narrow(queries()), k = narrow(keys()), v = narrow(values_of_keys());
+  auto out = runtime->array<wye::half>(numbers_of_heads());
+  run_job(state, *runtime, wye::workloads::attention(q, k, v, out, heads()), out, first_query(), 4e-3);
+  count_operations(state);
+}
+
+/// In float32, or in TF32: cuBLAS has no softmax for what it multiplies in half.
+void attention_by_cublas(benchmark::State& state, bool tf32) {
+  if (const std::string by = wye::workloads::matmul_on_cuda(); by != "cuBLAS")
+    return state.SkipWithError(by.c_str());
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto shape = heads();
+  auto q = runtime->array(queries()), k = runtime->array(keys()), v = runtime->array(values_of_keys());
+  auto scores = runtime->array<float>(shape.heads * shape.queries * shape.keys);
+  auto out = runtime->array<float>(numbers_of_heads());
+  const wye::Job steps[] = {
+      wye::workloads::matmul(q, k, scores, {shape.queries, shape.keys, shape.head_size},
+                             {.transposed_b = true, .tf32 = tf32, .batch = shape.heads}),
+      wye::workloads::attention_weights(scores, {.columns = shape.keys, .head_size = shape.head_size}),
+      wye::workloads::matmul(scores, v, out, {shape.queries, shape.head_size, shape.keys},
+                             {.tf32 = tf32, .batch = shape.heads})};
+  const auto once = [&] {
+    return std::all_of(std::begin(steps), std::end(steps),
+                       [&](const wye::Job& step) { return runtime->run(step).has_value(); });
+  };
+  if (!once()) return state.SkipWithError("failed");
+  if (!is_near(out, first_query(), tf32 ? 4e-3 : 1e-4))
+    return state.SkipWithError("the result is something else");
+  for (auto _ : state)
+    if (!once()) state.SkipWithError("failed");
+  count_operations(state);
+}
+
+BENCHMARK(fused_attention)
+    ->Name("cuda_attention_16x4096x64/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(attention_by_cublas, float32, false)
+    ->Name("cuda_attention_16x4096x64/cublas_and_softmax")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(fused_attention_of_half)
+    ->Name("cuda_attention_half_16x4096x64/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(attention_by_cublas, tf32, true)
+    ->Name("cuda_attention_half_16x4096x64/cublas_in_tf32")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+}  // namespace
