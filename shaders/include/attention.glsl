@@ -85,7 +85,7 @@ void add_values(float weight, uvec2 values, uint key) {
 
 void write(uvec2 index, float value) {
 #if defined(HALF) || defined(BFLOAT16)
-  const uvec2 address = plus(uvec2(result.data), uvec2(index.x << 1, index.y << 1 | index.x >> 31));
+  const uvec2 address = half_element(uvec2(result.data), index);
   write_bytes(address, 2, narrow(floatBitsToUint(value)));
 #else
   Floats(element(uvec2(result.data), index)).at[0] = value;

@@ -6,6 +6,11 @@ struct WordSpan {
   uvec2 size;
 };
 
+// Returns the address of the 2-byte element `index` of the memory at `address`.
+uvec2 half_element(uvec2 address, uvec2 index) {
+  return plus(address, uvec2(index.x << 1, index.y << 1 | index.x >> 31));
+}
+
 // Sets the bits of a word that `mask` has.
 void set_bits(Word word, uint mask, uint bits) {
   if (mask == 0xffffffffu) {

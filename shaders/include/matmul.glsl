@@ -72,7 +72,7 @@ void write_row(uint n, uint row, uint column, Sums values) {
     const uint at = column + columns_of_invocation[i];
     if (at >= shape.columns) return;
     const uvec2 index = plus(line, uvec2(at, 0));
-    write_bytes(plus(uvec2(c.data), uvec2(index.x << 1, index.y << 1 | index.x >> 31)), shape.columns - at > 1 ? 4 : 2,
+    write_bytes(half_element(uvec2(c.data), index), shape.columns - at > 1 ? 4 : 2,
                 narrow(floatBitsToUint(values[i])) | narrow(floatBitsToUint(values[i + 1])) << 16);
   }
 }

@@ -25,7 +25,7 @@ void main() {
   const uvec2 low = starts ? uvec2(0) : plus(item, uvec2(-int(skip), -int(skip)));
   const uvec2 high = plus(item, uvec2(1 - skip, 0));
   const bool has_low = !starts && is_less(low, from.size), has_high = is_less(high, from.size);
-  Word word = Word(plus(uvec2(uvec2(to.data).x & ~3u, uvec2(to.data).y), uvec2(item.x << 1, item.y << 1 | item.x >> 31)));
+  Word word = Word(half_element(uvec2(uvec2(to.data).x & ~3u, uvec2(to.data).y), item));
   const uint low_bits = has_low ? narrowed(low) : 0, high_bits = has_high ? narrowed(high) : 0;
   set_bits(word, (has_low ? 0xffffu : 0u) | (has_high ? 0xffff0000u : 0u), low_bits | high_bits << 16);
 }

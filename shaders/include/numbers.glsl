@@ -76,7 +76,7 @@ void write_term(uvec2 address, uvec2 index, uvec2 bits) {
 // Writes element `index` of an array of numbers.
 void write_number(uvec2 address, uvec2 index, uvec2 bits) {
 #if defined(HALF) || defined(BFLOAT16)
-  write_bytes(plus(address, uvec2(index.x << 1, index.y << 1 | index.x >> 31)), 2, bits.x);
+  write_bytes(half_element(address, index), 2, bits.x);
 #else
   write_term(address, index, bits);
 #endif

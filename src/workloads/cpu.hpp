@@ -66,6 +66,11 @@ void dot(Range range, std::span<const T> x, std::span<const T> y, std::span<SumO
 /// Computes the norm of each piece of rows. `which` is a `Norm`.
 template <class T>
 void norm(Range range, std::span<const T> x, std::span<float> results, RowSplit split, std::uint32_t which);
+/// The bits of a factor of any type, a kernel parameter.
+struct ScaleFactor {
+  std::uint32_t low = 0;
+  std::uint32_t high = 0;
+};
 /// Multiplies rows by `factors`, or all rows by `a` if there are none.
 template <class T>
 void scale(Range range, std::span<const T> factors, std::span<T> x, RowSplit split, ScaleFactor a);

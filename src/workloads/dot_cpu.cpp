@@ -1,8 +1,10 @@
 #include "per_target.hpp"
 
-#include <algorithm>
+#include <type_traits>
 
+#include "blocks.hpp"
 #include "cpu.hpp"
+#include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -14,19 +16,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class T = hn::TFromD<D>>
 std::size_t dot_part(D d, const T* x, const T* y, std::size_t i, std::size_t n, T& sum) {
-  const std::size_t lanes = hn::Lanes(d);
-  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  const auto add = [&](auto& part, std::size_t k)
-                       HWY_ATTR { part = hn::MulAdd(hn::LoadU(d, x + k), hn::LoadU(d, y + k), part); };
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    add(s0, i);
-    add(s1, i + lanes);
-    add(s2, i + 2 * lanes);
-    add(s3, i + 3 * lanes);
-  }
-  for (; i + lanes <= n; i += lanes) add(s0, i);
-  sum += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
-  return i;
+  return add_up(d, i, n, sum, [&](hn::Vec<D>& part, std::size_t k) HWY_ATTR {
+    part = hn::MulAdd(hn::LoadU(d, x + k), hn::LoadU(d, y + k), part);
+  });
 }
 
 template <class T>
@@ -73,30 +65,15 @@ HWY_EXPORT(dot_of_floats);
 HWY_EXPORT(dot_of_words);
 HWY_EXPORT(dot_of_longs);
 
-/// Adds 1024 products at a time in single precision, which makes the error independent of the row's length.
-constexpr std::size_t block = 1024;
-
-float dot_of(std::span<const float> x, std::span<const float> y) {
-  double total = 0;
-  for (std::size_t i = 0; i < x.size(); i += block)
-    total += double{
-        HWY_DYNAMIC_DISPATCH(dot_of_floats)(x.data() + i, y.data() + i, std::min(block, x.size() - i))};
-  return static_cast<float>(total);
-}
 template <class T>
-float dot_of_narrow(std::span<const T> x, std::span<const T> y) {
-  float wide_x[block], wide_y[block];
-  double total = 0;
-  for (std::size_t i = 0; i < x.size(); i += block) {
-    const std::size_t n = std::min(block, x.size() - i);
-    widen(x.data() + i, 1, n, n, wide_x);
-    widen(y.data() + i, 1, n, n, wide_y);
-    total += double{HWY_DYNAMIC_DISPATCH(dot_of_floats)(wide_x, wide_y, n)};
-  }
-  return static_cast<float>(total);
+requires std::is_same_v < SumOf<T>,
+float > float dot_of(std::span<const T> x, std::span<const T> y) {
+  float wide_x[float_block], wide_y[float_block];
+  return sum_of_blocks(x.size(), [&](std::size_t i, std::size_t n) {
+    return HWY_DYNAMIC_DISPATCH(dot_of_floats)(as_floats(x.data() + i, n, wide_x),
+                                               as_floats(y.data() + i, n, wide_y), n);
+  });
 }
-float dot_of(std::span<const half> x, std::span<const half> y) { return dot_of_narrow(x, y); }
-float dot_of(std::span<const bfloat16> x, std::span<const bfloat16> y) { return dot_of_narrow(x, y); }
 std::uint32_t dot_of(std::span<const std::uint32_t> x, std::span<const std::uint32_t> y) {
   return HWY_DYNAMIC_DISPATCH(dot_of_words)(x.data(), y.data(), x.size());
 }

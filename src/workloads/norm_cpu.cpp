@@ -6,7 +6,9 @@
 #include <bit>
 #include <cmath>
 
+#include "blocks.hpp"
 #include "cpu.hpp"
+#include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -19,18 +21,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Returns the sum of absolute values.
 template <class D>
 std::size_t sizes_part(D d, const float* x, std::size_t i, std::size_t n, float& sum) {
-  const std::size_t lanes = hn::Lanes(d);
-  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  const auto at = [&](std::size_t k) HWY_ATTR { return hn::Abs(hn::LoadU(d, x + k)); };
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    s0 = hn::Add(s0, at(i));
-    s1 = hn::Add(s1, at(i + lanes));
-    s2 = hn::Add(s2, at(i + 2 * lanes));
-    s3 = hn::Add(s3, at(i + 3 * lanes));
-  }
-  for (; i + lanes <= n; i += lanes) s0 = hn::Add(s0, at(i));
-  sum += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
-  return i;
+  return add_up(d, i, n, sum, [&](hn::Vec<D>& part, std::size_t k) HWY_ATTR {
+    part = hn::Add(part, hn::Abs(hn::LoadU(d, x + k)));
+  });
 }
 double sum_of_sizes(const float* x, std::size_t n) {
   float sum = 0;
@@ -43,19 +36,10 @@ double sum_of_sizes(const float* x, std::size_t n) {
 /// are the largest.
 template <class D>
 std::size_t most_part(D d, const float* x, std::size_t i, std::size_t n, std::int32_t& most) {
-  const std::size_t lanes = hn::Lanes(d);
   const hn::Rebind<float, D> floats;
-  auto m0 = hn::Set(d, most), m1 = m0, m2 = m0, m3 = m0;
-  const auto at = [&](std::size_t k) HWY_ATTR { return hn::BitCast(d, hn::Abs(hn::LoadU(floats, x + k))); };
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    m0 = hn::Max(m0, at(i));
-    m1 = hn::Max(m1, at(i + lanes));
-    m2 = hn::Max(m2, at(i + 2 * lanes));
-    m3 = hn::Max(m3, at(i + 3 * lanes));
-  }
-  for (; i + lanes <= n; i += lanes) m0 = hn::Max(m0, at(i));
-  most = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
-  return i;
+  return find_largest(d, i, n, most, [&](std::size_t k) HWY_ATTR {
+    return hn::BitCast(d, hn::Abs(hn::LoadU(floats, x + k)));
+  });
 }
 double most_of(const float* x, std::size_t n) {
   std::int32_t most = 0;
@@ -81,16 +65,6 @@ namespace {
 HWY_EXPORT(sum_of_sizes);
 HWY_EXPORT(most_of);
 
-constexpr std::size_t block = 1024;
-
-/// Returns a block of at most 1024 elements as floats.
-const float* as_floats(const float* x, std::size_t, float*) { return x; }
-template <class T>
-const float* as_floats(const T* x, std::size_t n, float* wide) {
-  widen(x, 1, n, n, wide);
-  return wide;
-}
-
 double of_block(Norm norm, const float* x, std::size_t n) {
   switch (norm) {
     case Norm::one: return HWY_DYNAMIC_DISPATCH(sum_of_sizes)(x, n);
@@ -110,12 +84,12 @@ double combined(Norm norm, double a, double b) {
 template <class T>
 void norm(Range range, std::span<const T> x, std::span<float> results, RowSplit split, std::uint32_t which) {
   const auto norm = static_cast<Norm>(which);
-  float wide[block];
+  float wide[float_block];
   for (std::uint64_t number : pieces_of(range, split)) {
     const Piece p = piece(number, split);
     double all = 0;
-    for (std::size_t i = 0; i < p.size; i += block) {
-      const std::size_t n = std::min<std::size_t>(block, p.size - i);
+    for (std::size_t i = 0; i < p.size; i += float_block) {
+      const std::size_t n = std::min<std::size_t>(float_block, p.size - i);
       all = combined(norm, all, of_block(norm, as_floats(x.data() + p.first + i, n, wide), n));
     }
     results[number] = static_cast<float>(norm == Norm::two ? std::sqrt(all) : all);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cpu.hpp"
+#include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -17,21 +18,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 double sum_of_squares(const float* HWY_RESTRICT x, std::size_t n) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> f;
-  const std::size_t lanes = hn::Lanes(d);
-  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  std::size_t i = 0;
-  const auto add = [&](auto& sum, std::size_t at) HWY_ATTR {
-    const auto v = hn::PromoteTo(d, hn::LoadU(f, x + at));
-    sum = hn::MulAdd(v, v, sum);
-  };
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    add(s0, i);
-    add(s1, i + lanes);
-    add(s2, i + 2 * lanes);
-    add(s3, i + 3 * lanes);
-  }
-  for (; i + lanes <= n; i += lanes) add(s0, i);
-  double sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  double sum = 0;
+  std::size_t i = add_up(d, 0, n, sum, [&](hn::Vec<decltype(d)>& part, std::size_t k) HWY_ATTR {
+    const auto v = hn::PromoteTo(d, hn::LoadU(f, x + k));
+    part = hn::MulAdd(v, v, part);
+  });
   for (; i < n; ++i) sum += double{x[i]} * double{x[i]};
   return sum;
 }

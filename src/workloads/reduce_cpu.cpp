@@ -1,9 +1,12 @@
 #include "per_target.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
+#include "blocks.hpp"
 #include "cpu.hpp"
+#include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -15,17 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class T = hn::TFromD<D>>
 std::size_t sum_part(D d, const T* HWY_RESTRICT x, std::size_t i, std::size_t n, T& sum) {
-  const std::size_t lanes = hn::Lanes(d);
-  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    s0 = hn::Add(s0, hn::LoadU(d, x + i));
-    s1 = hn::Add(s1, hn::LoadU(d, x + i + lanes));
-    s2 = hn::Add(s2, hn::LoadU(d, x + i + 2 * lanes));
-    s3 = hn::Add(s3, hn::LoadU(d, x + i + 3 * lanes));
-  }
-  for (; i + lanes <= n; i += lanes) s0 = hn::Add(s0, hn::LoadU(d, x + i));
-  sum += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
-  return i;
+  return add_up(d, i, n, sum,
+                [&](hn::Vec<D>& part, std::size_t k) HWY_ATTR { part = hn::Add(part, hn::LoadU(d, x + k)); });
 }
 
 template <class T>
@@ -79,19 +73,9 @@ hn::Vec<D> keys_at(D d, const hn::TFromD<D>* from) {
 
 template <class D, class T, class Key = hn::TFromD<D>>
 std::size_t largest_part(D d, const T* x, std::size_t i, std::size_t n, Key flip, Key& largest) {
-  const std::size_t lanes = hn::Lanes(d);
   const auto flips = hn::Set(d, flip);
-  auto m0 = hn::Set(d, largest), m1 = m0, m2 = m0, m3 = m0;
-  const auto at = [&](std::size_t k) HWY_ATTR { return hn::Xor(flips, keys_at(d, x + k)); };
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    m0 = hn::Max(m0, at(i));
-    m1 = hn::Max(m1, at(i + lanes));
-    m2 = hn::Max(m2, at(i + 2 * lanes));
-    m3 = hn::Max(m3, at(i + 3 * lanes));
-  }
-  for (; i + lanes <= n; i += lanes) m0 = hn::Max(m0, at(i));
-  largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
-  return i;
+  return find_largest(d, i, n, largest,
+                      [&](std::size_t k) HWY_ATTR { return hn::Xor(flips, keys_at(d, x + k)); });
 }
 
 /// Returns the first place from `i` on with `key`. If none of the vectors has it, returns their end.
@@ -164,28 +148,14 @@ HWY_EXPORT(largest_bfloat16);
 HWY_EXPORT(largest_word);
 HWY_EXPORT(largest_long);
 
-/// Adds 1024 floats at a time in single precision, which makes the error independent of the row's length.
-constexpr std::size_t block = 1024;
-
-float sum_of(std::span<const float> x) {
-  double total = 0;
-  for (std::size_t i = 0; i < x.size(); i += block)
-    total += double{HWY_DYNAMIC_DISPATCH(sum_of_floats)(x.data() + i, std::min(block, x.size() - i))};
-  return static_cast<float>(total);
-}
 template <class T>
-float sum_of_narrow(std::span<const T> x) {
-  float wide[block];
-  double total = 0;
-  for (std::size_t i = 0; i < x.size(); i += block) {
-    const std::size_t n = std::min(block, x.size() - i);
-    widen(x.data() + i, 1, n, n, wide);
-    total += double{HWY_DYNAMIC_DISPATCH(sum_of_floats)(wide, n)};
-  }
-  return static_cast<float>(total);
+requires std::is_same_v < SumOf<T>,
+float > float sum_of(std::span<const T> x) {
+  float wide[float_block];
+  return sum_of_blocks(x.size(), [&](std::size_t i, std::size_t n) {
+    return HWY_DYNAMIC_DISPATCH(sum_of_floats)(as_floats(x.data() + i, n, wide), n);
+  });
 }
-float sum_of(std::span<const half> x) { return sum_of_narrow(x); }
-float sum_of(std::span<const bfloat16> x) { return sum_of_narrow(x); }
 std::uint32_t sum_of(std::span<const std::uint32_t> x) {
   return HWY_DYNAMIC_DISPATCH(sum_of_words)(x.data(), x.size());
 }

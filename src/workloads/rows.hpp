@@ -23,12 +23,6 @@ inline constexpr std::uint32_t longest_piece = 65536;
 template <class T>
 using SumOf = std::conditional_t<sizeof(T) == 2, float, T>;
 
-/// The bits of a factor of any type, a kernel parameter.
-struct ScaleFactor {
-  std::uint32_t low = 0;
-  std::uint32_t high = 0;
-};
-
 /// A kernel parameter, also declared in `shaders/include/rows.glsl`.
 struct RowSplit {
   std::uint32_t rows = 0;

@@ -15,13 +15,13 @@ namespace {
 
 template <class T>
 auto make_scale(const KernelText& text) {
-  return make_kernel<Read<T>, ReadWrite<T>, RowSplit, ScaleFactor>(
+  return make_kernel<Read<T>, ReadWrite<T>, RowSplit, cpu::ScaleFactor>(
       text, {"factors", "x", "split", "a"}, {}, {host(cpu::scale<T>, {.tile = piece_tile})});
 }
 
 template <class T>
-Job add_scale(const Result<Kernel<Read<T>, ReadWrite<T>, RowSplit, ScaleFactor>>& kernel,
-              const Read<T>& factors, const ReadWrite<T>& x, std::uint64_t rows, ScaleFactor a) {
+Job add_scale(const Result<Kernel<Read<T>, ReadWrite<T>, RowSplit, cpu::ScaleFactor>>& kernel,
+              const Read<T>& factors, const ReadWrite<T>& x, std::uint64_t rows, cpu::ScaleFactor a) {
   if (auto why = no_columns("scale", x.size(), rows, "factors"))
     return refused("scale", workload_types::vector, *std::move(why));
   const RowSplit split = split_columns(x.size(), rows);
@@ -38,7 +38,7 @@ const auto& scale_kernel(const KernelText& text) {
 
 template <class T>
 Job scale_all(const KernelText& text, T a, const ReadWrite<T>& x) {
-  ScaleFactor factor;
+  cpu::ScaleFactor factor;
   std::memcpy(static_cast<void*>(&factor), &a, sizeof a);
   return add_scale<T>(scale_kernel<T>(text), std::span<const T>(), x, 1, factor);
 }

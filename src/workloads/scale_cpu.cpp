@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "blocks.hpp"
 #include "cpu.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -50,10 +51,9 @@ void multiply_by(std::span<float> x, float factor) {
 /// Elements of 16 bits: products are exact in float32, and rounded once.
 template <class T>
 void multiply_by(std::span<T> x, T factor) {
-  constexpr std::size_t block = 1024;
-  float wide[block];
-  for (std::size_t i = 0; i < x.size(); i += block) {
-    const std::size_t n = std::min(block, x.size() - i);
+  float wide[float_block];
+  for (std::size_t i = 0; i < x.size(); i += float_block) {
+    const std::size_t n = std::min(float_block, x.size() - i);
     widen(x.data() + i, 1, n, n, wide);
     multiply_by(std::span(wide, n), static_cast<float>(factor));
     narrow(Range{0, n, {}}, std::span<const float>(wide, n), x.subspan(i, n));

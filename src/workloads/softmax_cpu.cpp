@@ -8,6 +8,7 @@
 
 #include "cpu.hpp"
 #include "exponential.hpp"
+#include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -19,19 +20,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D>
 std::size_t largest_part(D d, const float* x, std::size_t i, std::size_t n, float scale, float& largest) {
-  const std::size_t lanes = hn::Lanes(d);
   const auto factor = hn::Set(d, scale);
-  auto m0 = hn::Set(d, largest), m1 = m0, m2 = m0, m3 = m0;
-  const auto at = [&](std::size_t k) HWY_ATTR { return hn::Mul(factor, hn::LoadU(d, x + k)); };
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    m0 = hn::Max(at(i), m0);
-    m1 = hn::Max(at(i + lanes), m1);
-    m2 = hn::Max(at(i + 2 * lanes), m2);
-    m3 = hn::Max(at(i + 3 * lanes), m3);
-  }
-  for (; i + lanes <= n; i += lanes) m0 = hn::Max(at(i), m0);
-  largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
-  return i;
+  return find_largest(d, i, n, largest,
+                      [&](std::size_t k) HWY_ATTR { return hn::Mul(factor, hn::LoadU(d, x + k)); });
 }
 
 /// Returns the largest of x times `scale`, at least the lowest float, which also replaces -infinity.

@@ -13,9 +13,9 @@ struct Transposition {
   std::uint32_t batch = 1;  ///< matrices
 };
 
-/// Rows and columns of the tile that a workgroup of 256 items transposes, and of a block of 8 x 8 tiles. The host
-/// transposes a block at a time.
-inline constexpr std::uint32_t transposed_side = 32, transposed_block = 256;
+/// Rows and columns of a block: 8 x 8 tiles of 32 x 32, which a workgroup of 256 items transposes. The host transposes
+/// a block at a time.
+inline constexpr std::uint32_t transposed_block = 256;
 inline constexpr std::uint32_t items_per_transposed_block = 64 * 256;
 
 /// Returns the number of blocks of all matrices.

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "support/skip.hpp"
-#include "workloads/legs.hpp"
+#include "workloads/vectors.hpp"
 
 using namespace wye;
 using namespace wye::test;
@@ -25,17 +25,11 @@ std::vector<T> bits(std::size_t count, std::uint32_t seed) {
 }
 
 template <class T>
-bool equal(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
-template <class T>
 bool is_transposed(std::size_t rows, std::size_t columns, std::size_t batch, const std::string& leg) {
   const std::vector<T> x = bits<T>(rows * columns * batch, 7);
-  std::vector<T> y(x.size());
-  if (!y.empty()) std::memset(static_cast<void*>(y.data()), 0xa5, y.size() * sizeof(T));
+  std::vector<T> y = poison<T>(x.size());
   run(workloads::transpose(x, y, columns, batch), leg);
-  return equal(y, reference::transpose<T>(x, columns, batch));
+  return equal_bits(y, reference::transpose<T>(x, columns, batch));
 }
 
 /// Of every type.
