@@ -19,8 +19,8 @@ struct KernelText {
   const char* name;
   std::string_view glsl = {};
   std::string_view cuda = {};
-  std::span<const std::string_view> ptx = {};                   ///< of one architecture each
-  std::span<const std::span<const unsigned char>> cubins = {};  ///< of one architecture each
+  std::span<const std::string_view> ptx = {};     ///< of one architecture each
+  std::span<const std::string_view> cubins = {};  ///< of one architecture each
 };
 
 /// Items per workgroup, unless each invocation has one.
@@ -43,9 +43,8 @@ inline CudaCpp cuda_source(const KernelText& text, std::optional<Extent3> tile) 
 inline Ptx ptx_source(const KernelText& text, std::string_view code, std::optional<Extent3> tile) {
   return {.text = std::string(code), .entry = std::string("wye_") + text.name, .tile = tile};
 }
-inline Cubin cubin_source(const KernelText& text, std::span<const unsigned char> code,
-                          std::optional<Extent3> tile) {
-  const auto bytes = std::as_bytes(code);
+inline Cubin cubin_source(const KernelText& text, std::string_view code, std::optional<Extent3> tile) {
+  const auto bytes = std::as_bytes(std::span(code));
   return {.bytes = {bytes.begin(), bytes.end()}, .entry = std::string("wye_") + text.name, .tile = tile};
 }
 
@@ -55,7 +54,7 @@ Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string
                                  std::vector<typename Kernel<P...>::Source> others) {
   if (!text.glsl.empty()) others.push_back(glsl_source(text, tiles.glsl));
   if (!text.cuda.empty()) others.push_back(cuda_source(text, tiles.cuda));
-  for (const auto& code : text.cubins) others.push_back(cubin_source(text, code, tiles.cuda));
+  for (const std::string_view code : text.cubins) others.push_back(cubin_source(text, code, tiles.cuda));
   for (const std::string_view code : text.ptx) others.push_back(ptx_source(text, code, tiles.cuda));
   return Kernel<P...>::make(
       {.name = text.name, .sources = std::move(others), .parameters = std::move(parameters)});
