@@ -327,21 +327,21 @@ class Buckets {
     std::array<Key, sample_size> sample;
     for (std::size_t i = 0; i < sample_size; ++i) sample[i] = key_of(row[columns * i / sample_size], flip);
     // A few keys far away do not change the resolution.
-    const auto low = sample.begin() + sample_size / 128, high = sample.end() - 1 - sample_size / 128;
-    std::nth_element(sample.begin(), low, sample.end());
-    std::nth_element(low, high, sample.end());
+    const auto first = sample.begin() + sample_size / 128, last = sample.end() - 1 - sample_size / 128;
+    std::nth_element(sample.begin(), first, sample.end());
+    std::nth_element(first + 1, last, sample.end());
+    const Key low = *first, range = *last - low;
     int shift = 0;
-    while (((*high - *low) >> shift) >= table_size) ++shift;
+    while ((range >> shift) >= table_size) ++shift;
     digit_ = {.flip = wide_flip<T>(flip),
-              .low = *low,
+              .low = low,
               .most = table_size - 1,
               .mask = table_size - 1,
               .shift = shift};
 
     std::array<std::uint32_t, table_size> counts{};
     for (const Key key : sample)
-      ++counts[static_cast<std::size_t>(
-          std::min<Key>((std::max(key, *low) - *low) >> shift, table_size - 1))];
+      ++counts[static_cast<std::size_t>(std::min<Key>((std::max(key, low) - low) >> shift, table_size - 1))];
     std::size_t before = 0;
     for (std::size_t i = 0; i < table_size; ++i) {
       table_[i] = static_cast<std::uint8_t>(std::min(before * buckets / sample_size, buckets - 1));
