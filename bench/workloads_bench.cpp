@@ -1,5 +1,6 @@
 // The workloads on the CPU beside their obvious alternative.
 #include <benchmark/benchmark.h>
+#include <hwy/contrib/sort/vqsort.h>
 #include <wye/base/dynamic_library.hpp>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
@@ -11,6 +12,8 @@
 #include <wye/workloads/reduce.hpp>
 #include <wye/workloads/scale.hpp>
 #include <wye/workloads/softmax.hpp>
+#include <wye/workloads/sort.hpp>
+#include <wye/workloads/top_k.hpp>
 #include <wye/workloads/transpose.hpp>
 #include <wye/wye.hpp>
 
@@ -162,9 +165,9 @@ BENCHMARK(transpose_copy)->Name("transpose_8192_cpu/copy")->UseRealTime();
 
 constexpr std::size_t sixty_four_million = std::size_t{1} << 26;
 
-/// Reads each of the numbers once.
-void read_floor(benchmark::State& state) {
-  const auto v = values(sixty_four_million, 11);
+/// Reads each of `n` numbers once.
+void read_some(benchmark::State& state, std::size_t n) {
+  const auto v = values(n, 11);
   for (auto _ : state)
     on_all_parts(v.size(), [&](std::size_t first, std::size_t last) {
       std::uint32_t sum = 0;
@@ -172,6 +175,7 @@ void read_floor(benchmark::State& state) {
       benchmark::DoNotOptimize(sum);
     });
 }
+void read_floor(benchmark::State& state) { read_some(state, sixty_four_million); }
 
 void reduce_wye(benchmark::State& state) {
   const auto v = values(sixty_four_million, 11);
@@ -214,6 +218,61 @@ void scale_wye(benchmark::State& state) {
 }
 BENCHMARK(scale_wye)->Name("scale_10M_cpu/wye")->UseRealTime();
 BENCHMARK_CAPTURE(change_floor, scale, ten_million)->Name("scale_10M_cpu/memory_floor")->UseRealTime();
+
+// --- sort
+
+void sort_wye(benchmark::State& state) {
+  const auto v = values(ten_million, 3);
+  std::vector<float> sorted(v.size());
+  run(state, workloads::sort(v, sorted));
+}
+BENCHMARK(sort_wye)->Name("sort_10M_cpu/wye")->UseRealTime();
+
+/// Highway's sort on one thread. It is not stable, and works in place.
+void sort_vqsort(benchmark::State& state) {
+  const auto v = values(ten_million, 3);
+  std::vector<float> sorted(v.size());
+  hwy::Sorter sorter;
+  for (auto _ : state) {
+    state.PauseTiming();
+    std::copy(v.begin(), v.end(), sorted.begin());
+    state.ResumeTiming();
+    sorter(sorted.data(), sorted.size(), hwy::SortAscending());
+  }
+}
+BENCHMARK(sort_vqsort)->Name("sort_10M_cpu/vqsort_one_thread")->UseRealTime();
+
+constexpr std::size_t sorted_rows = 4096, sorted_columns = 256;
+
+void sort_rows_wye(benchmark::State& state) {
+  const auto v = values(sorted_rows * sorted_columns, 3);
+  std::vector<float> sorted(v.size());
+  run(state, workloads::sort(v, sorted, {.columns = sorted_columns}));
+}
+BENCHMARK(sort_rows_wye)->Name("sort_4096_rows_cpu/wye")->UseRealTime();
+
+/// One job for each row.
+void sort_rows_by_jobs(benchmark::State& state) {
+  const auto v = values(sorted_rows * sorted_columns, 3);
+  std::vector<float> sorted(v.size());
+  std::vector<wye::Job> jobs;
+  for (std::size_t i = 0; i < v.size(); i += sorted_columns)
+    jobs.push_back(workloads::sort(std::span(v).subspan(i, sorted_columns),
+                                   std::span(sorted).subspan(i, sorted_columns)));
+  for (auto _ : state)
+    for (const wye::Job& job : jobs)
+      if (auto done = runtime().run(job); !done) state.SkipWithError(done.error().sentence().c_str());
+}
+BENCHMARK(sort_rows_by_jobs)->Name("sort_4096_rows_cpu/4096_jobs")->UseRealTime();
+
+void top_k_wye(benchmark::State& state) {
+  const auto v = values(ten_million, 11);
+  std::vector<float> largest(100);
+  std::vector<std::uint32_t> places(100);
+  run(state, workloads::top_k(100, v, largest, places));
+}
+BENCHMARK(top_k_wye)->Name("top_100_of_10M_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(read_some, top_k, ten_million)->Name("top_100_of_10M_cpu/memory_floor")->UseRealTime();
 
 // --- attention: 8 heads of 1024 queries and keys of 64 numbers, beside the three workloads that make the same by way of scores
 

@@ -12,6 +12,7 @@
 #include "attention_stretch.hpp"
 #include "product.hpp"
 #include "rows.hpp"
+#include "sorting.hpp"
 #include "transposition.hpp"
 
 namespace wye {
@@ -74,6 +75,28 @@ struct ScaleFactor {
 /// Multiplies rows by `factors`, or all rows by `a` if there are none.
 template <class T>
 void scale(Range range, std::span<const T> factors, std::span<T> x, RowSplit split, ScaleFactor a);
+
+/// Sort the rows of tiles, or distribute the elements of longer rows, as `shaders/include/sort_scatter.glsl` does. For longer
+/// rows, the host does in the first and the last pass all that GPUs do in passes of 8 bits.
+template <class T>
+void sort_count(Range range, std::span<const T> keys, std::span<std::uint32_t> counts, SortShape shape);
+void sort_scan(Range range, std::span<std::uint32_t> counts, SortShape shape);
+template <class T>
+void sort_scatter(Range range, std::span<const T> keys, std::span<const std::uint32_t> values,
+                  std::span<T> sorted_keys, std::span<std::uint32_t> sorted_values,
+                  std::span<const std::uint32_t> bases, SortShape shape);
+
+/// Selects candidates for the first `keep` elements of longer rows, for all tiles of a row in the range. They are at the
+/// places of the first of these tiles. The other places have the column `no_column`, which elements do not have.
+inline constexpr std::uint32_t no_column = ~0u;
+template <class T>
+void top_k_select(Range range, std::span<const T> x, std::span<const std::uint32_t> places,
+                  std::span<T> selected, std::span<std::uint32_t> selected_places, SortShape shape);
+/// Writes the first `keep` elements of rows that tiles have, in order.
+template <class T>
+void top_k_sort(Range range, std::span<const T> x, std::span<const std::uint32_t> places, std::span<T> sorted,
+                std::span<std::uint32_t> sorted_places, std::span<const std::uint32_t> bases,
+                SortShape shape);
 
 /// A sum of exp(exponent - most), which cannot overflow.
 struct ExponentSum {

@@ -6,6 +6,7 @@
 
 #include "blocks.hpp"
 #include "cpu.hpp"
+#include "keys.hpp"
 #include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,44 +33,6 @@ T sum_of(const T* x, std::size_t n) {
 float sum_of_floats(const float* x, std::size_t n) { return sum_of(x, n); }
 std::uint32_t sum_of_words(const std::uint32_t* x, std::size_t n) { return sum_of(x, n); }
 std::uint64_t sum_of_longs(const std::uint64_t* x, std::size_t n) { return sum_of(x, n); }
-
-/// Loads elements as bits: elements of 16 bits are the upper half of a word.
-template <class D>
-hn::Vec<D> bits_at(D d, const float* from) {
-  return hn::BitCast(d, hn::LoadU(hn::Rebind<float, D>(), from));
-}
-template <class D>
-hn::Vec<D> bits_at(D d, const std::uint16_t* from) {
-  return hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(hn::Rebind<std::uint16_t, D>(), from)));
-}
-
-/// Return the keys of elements, as `shaders/include/elements.cuh` does.
-template <class D, class T>
-hn::Vec<D> float_keys(D d, const T* from, std::uint32_t infinity) {
-  const hn::RebindToSigned<D> ints;
-  const auto bits = bits_at(d, from), size = hn::And(bits, hn::Set(d, 0x7fff'ffffu)),
-             zero = hn::Set(d, 0x8000'0000u);
-  const auto is_nan = hn::Gt(hn::BitCast(ints, size), hn::Set(ints, static_cast<std::int32_t>(infinity)));
-  const auto is_negative = hn::Lt(hn::BitCast(ints, bits), hn::Zero(ints));
-  const auto key = hn::IfThenElse(hn::RebindMask(d, is_negative), hn::Sub(zero, size), hn::Add(zero, size));
-  return hn::IfThenElse(hn::RebindMask(d, is_nan), hn::Set(d, ~0u), key);
-}
-template <class D>
-hn::Vec<D> keys_at(D d, const float* from) {
-  return float_keys(d, from, 0x7f80'0000u);
-}
-template <class D>
-hn::Vec<D> keys_at(D d, const half* from) {
-  return float_keys(d, reinterpret_cast<const std::uint16_t*>(from), 0x7c00'0000u);
-}
-template <class D>
-hn::Vec<D> keys_at(D d, const bfloat16* from) {
-  return float_keys(d, reinterpret_cast<const std::uint16_t*>(from), 0x7f80'0000u);
-}
-template <class D>
-hn::Vec<D> keys_at(D d, const hn::TFromD<D>* from) {
-  return hn::LoadU(d, from);
-}
 
 template <class D, class T, class Key = hn::TFromD<D>>
 std::size_t largest_part(D d, const T* x, std::size_t i, std::size_t n, Key flip, Key& largest) {

@@ -1,0 +1,7 @@
+// Counts of digits of 32-bit elements.
+#include "sort_count.cuh"
+
+extern "C" __global__ void __launch_bounds__(256)
+    wye_sort_count_words(wye_span<const unsigned> keys, wye_span<unsigned> counts, SortShape shape) {
+  count_digits(keys, counts, shape);
+}

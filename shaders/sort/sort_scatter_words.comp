@@ -1,0 +1,4 @@
+#version 460
+// Sorted tiles of 32-bit elements.
+#define WORD
+#include "sort_scatter.glsl"

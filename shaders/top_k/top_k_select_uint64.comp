@@ -1,0 +1,4 @@
+#version 460
+// Selected elements of uint64.
+#define UINT64
+#include "top_k.glsl"

@@ -1,0 +1,540 @@
+#include "per_target.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include "cpu.hpp"
+#include "keys.hpp"
+
+#ifndef WYE_WORKLOADS_DIGIT
+#define WYE_WORKLOADS_DIGIT
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+/// A number made of a key k: min(max(k ^ flip - low, 0) >> shift, most) & mask.
+template <class Key>
+struct Digit {
+  Key flip;
+  Key low;
+  Key most;
+  Key mask;
+  int shift;
+};
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D, class T, class Key = hn::TFromD<D>>
+std::size_t range_part(D d, const T* x, std::size_t i, std::size_t n, Key flip, Key& least, Key& most) {
+  const auto flips = hn::Set(d, flip);
+  auto low = hn::Set(d, least), high = hn::Set(d, most);
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto keys = hn::Xor(flips, keys_at(d, x + i));
+    low = hn::Min(low, keys);
+    high = hn::Max(high, keys);
+  }
+  least = hn::GetLane(hn::MinOfLanes(d, low));
+  most = hn::GetLane(hn::MaxOfLanes(d, high));
+  return i;
+}
+
+/// Finds the smallest and the largest key.
+template <class Key, class T>
+void find_range(const T* x, std::size_t n, Key flip, Key& least, Key& most) {
+  least = ~Key{0}, most = 0;
+  const std::size_t done = range_part(hn::ScalableTag<Key>(), x, 0, n, flip, least, most);
+  range_part(hn::CappedTag<Key, 1>(), x, done, n, flip, least, most);
+}
+
+template <class D, class T, class Key = hn::TFromD<D>>
+std::size_t digits_part(D d, const T* x, std::size_t i, std::size_t n, Digit<Key> digit, Key* digits) {
+  const auto flips = hn::Set(d, digit.flip), low = hn::Set(d, digit.low), most = hn::Set(d, digit.most),
+             mask = hn::Set(d, digit.mask);
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto keys = hn::Sub(hn::Max(hn::Xor(flips, keys_at(d, x + i)), low), low);
+    hn::StoreU(hn::And(hn::Min(hn::ShiftRightSame(keys, digit.shift), most), mask), d, digits + i);
+  }
+  return i;
+}
+
+template <class Key, class T>
+void find_digits(const T* x, std::size_t n, Digit<Key> digit, Key* digits) {
+  const std::size_t done = digits_part(hn::ScalableTag<Key>(), x, 0, n, digit, digits);
+  digits_part(hn::CappedTag<Key, 1>(), x, done, n, digit, digits);
+}
+void range_float(const float* x, std::size_t n, std::uint32_t flip, std::uint32_t& least,
+                 std::uint32_t& most) {
+  find_range(x, n, flip, least, most);
+}
+void digits_float(const float* x, std::size_t n, Digit<std::uint32_t> digit, std::uint32_t* digits) {
+  find_digits(x, n, digit, digits);
+}
+void range_half(const half* x, std::size_t n, std::uint32_t flip, std::uint32_t& least, std::uint32_t& most) {
+  find_range(x, n, flip, least, most);
+}
+void digits_half(const half* x, std::size_t n, Digit<std::uint32_t> digit, std::uint32_t* digits) {
+  find_digits(x, n, digit, digits);
+}
+void range_bfloat16(const bfloat16* x, std::size_t n, std::uint32_t flip, std::uint32_t& least,
+                    std::uint32_t& most) {
+  find_range(x, n, flip, least, most);
+}
+void digits_bfloat16(const bfloat16* x, std::size_t n, Digit<std::uint32_t> digit, std::uint32_t* digits) {
+  find_digits(x, n, digit, digits);
+}
+void range_word(const std::uint32_t* x, std::size_t n, std::uint32_t flip, std::uint32_t& least,
+                std::uint32_t& most) {
+  find_range(x, n, flip, least, most);
+}
+void digits_word(const std::uint32_t* x, std::size_t n, Digit<std::uint32_t> digit, std::uint32_t* digits) {
+  find_digits(x, n, digit, digits);
+}
+void range_long(const std::uint64_t* x, std::size_t n, std::uint64_t flip, std::uint64_t& least,
+                std::uint64_t& most) {
+  find_range(x, n, flip, least, most);
+}
+void digits_long(const std::uint64_t* x, std::size_t n, Digit<std::uint64_t> digit, std::uint64_t* digits) {
+  find_digits(x, n, digit, digits);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace {
+
+/// The longest row that one thread sorts at once, in its caches. Longer rows are distributed to 256 buckets first.
+constexpr std::uint32_t longest_line = 32768;
+constexpr std::size_t buckets = 256;
+
+HWY_EXPORT(range_float);
+HWY_EXPORT(range_half);
+HWY_EXPORT(range_bfloat16);
+HWY_EXPORT(range_word);
+HWY_EXPORT(range_long);
+HWY_EXPORT(digits_float);
+HWY_EXPORT(digits_half);
+HWY_EXPORT(digits_bfloat16);
+HWY_EXPORT(digits_word);
+HWY_EXPORT(digits_long);
+
+/// The smallest and the largest key of some elements.
+template <class Key>
+struct KeyRange {
+  Key least;
+  Key most;
+};
+
+/// Returns the inversion of keys as the vector code needs it.
+template <class T>
+KeyOf<T> wide_flip(std::uint32_t flip) {
+  return static_cast<KeyOf<T>>(static_cast<std::int64_t>(static_cast<std::int32_t>(flip)));
+}
+
+template <class T>
+KeyRange<KeyOf<T>> range_of(const T* x, std::size_t n, std::uint32_t flip) {
+  KeyRange<KeyOf<T>> range{};
+  const KeyOf<T> all = wide_flip<T>(flip);
+  if constexpr (std::is_same_v<T, float>)
+    HWY_DYNAMIC_DISPATCH(range_float)(x, n, all, range.least, range.most);
+  else if constexpr (std::is_same_v<T, half>)
+    HWY_DYNAMIC_DISPATCH(range_half)(x, n, all, range.least, range.most);
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    HWY_DYNAMIC_DISPATCH(range_bfloat16)(x, n, all, range.least, range.most);
+  else if constexpr (sizeof(T) == 4)
+    HWY_DYNAMIC_DISPATCH(range_word)
+  (reinterpret_cast<const std::uint32_t*>(x), n, all, range.least, range.most);
+  else HWY_DYNAMIC_DISPATCH(range_long)(x, n, all, range.least, range.most);
+  return range;
+}
+
+template <class T>
+void find_digits(const T* x, std::size_t n, Digit<KeyOf<T>> digit, KeyOf<T>* digits) {
+  if constexpr (std::is_same_v<T, float>)
+    HWY_DYNAMIC_DISPATCH(digits_float)(x, n, digit, digits);
+  else if constexpr (std::is_same_v<T, half>)
+    HWY_DYNAMIC_DISPATCH(digits_half)(x, n, digit, digits);
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    HWY_DYNAMIC_DISPATCH(digits_bfloat16)(x, n, digit, digits);
+  else if constexpr (sizeof(T) == 4)
+    HWY_DYNAMIC_DISPATCH(digits_word)(reinterpret_cast<const std::uint32_t*>(x), n, digit, digits);
+  else
+    HWY_DYNAMIC_DISPATCH(digits_long)(x, n, digit, digits);
+}
+
+/// Calls `f(i, digit)` for each element. Computes the digits of a block of elements at a time.
+template <class T, class F>
+void for_digits(const T* x, std::size_t n, const Digit<KeyOf<T>>& digit, F f) {
+  constexpr std::size_t block = 512;
+  KeyOf<T> digits[block];
+  for (std::size_t first = 0; first < n; first += block) {
+    const std::size_t count = std::min(block, n - first);
+    find_digits(x + first, count, digit, digits);
+    for (std::size_t i = 0; i < count; ++i) f(first + i, static_cast<std::size_t>(digits[i]));
+  }
+}
+
+/// Keys with the values to be moved with them. Without values, the pointer is null.
+template <class T>
+struct Line {
+  T* keys;
+  std::uint32_t* values;
+};
+/// The same to read. Values that are missing are the columns from `column` on.
+template <class T>
+struct ConstLine {
+  const T* keys;
+  const std::uint32_t* values;
+  std::uint32_t column;
+
+  std::uint32_t value(std::size_t i) const {
+    return values != nullptr ? values[i] : column + static_cast<std::uint32_t>(i);
+  }
+};
+
+template <class T>
+void copy_line(ConstLine<T> from, std::size_t n, Line<T> to) {
+  std::copy_n(from.keys, n, to.keys);
+  if (to.values != nullptr)
+    for (std::size_t i = 0; i < n; ++i) to.values[i] = from.value(i);
+}
+
+/// Moves each element to the next place of its bucket.
+template <class T, class BucketOf>
+void distribute(ConstLine<T> from, std::size_t n, Line<T> to, std::uint32_t* next,
+                const Digit<KeyOf<T>>& digit, BucketOf bucket_of) {
+  if (to.values == nullptr) {
+    for_digits(from.keys, n, digit,
+               [&](std::size_t i, std::size_t d) { to.keys[next[bucket_of(d)]++] = from.keys[i]; });
+    return;
+  }
+  for_digits(from.keys, n, digit, [&](std::size_t i, std::size_t d) {
+    const std::uint32_t place = next[bucket_of(d)]++;
+    to.keys[place] = from.keys[i];
+    to.values[place] = from.value(i);
+  });
+}
+
+template <class T, class BucketOf>
+void count_buckets(const T* keys, std::size_t n, std::uint32_t* counts, const Digit<KeyOf<T>>& digit,
+                   BucketOf bucket_of) {
+  for_digits(keys, n, digit, [&](std::size_t, std::size_t d) { ++counts[bucket_of(d)]; });
+}
+
+/// The bits of a word below those of a key of 16 bits.
+template <class T>
+inline constexpr int bits_below = sizeof(T) == 2 ? 16 : 0;
+
+/// Sorts lines. Reuses the memory that it needs.
+template <class T>
+class LineSorter {
+ public:
+  explicit LineSorter(std::uint32_t flip) : flip_(flip) {}
+
+  /// Sorts by insertion if the line is short, otherwise by the digits of the difference to the smallest key, from the
+  /// lowest on.
+  void sort(ConstLine<T> from, std::size_t n, Line<T> to) {
+    if (n <= 32) return insert(from, n, to);
+    const KeyRange<Key> range = range_of(from.keys, n, flip_);
+    const Key low = range.least >> bits_below<T> << bits_below<T>;
+    const int width = static_cast<int>(std::bit_width((range.most - low) >> bits_below<T>));
+    if (width == 0) return copy_line(from, n, to);
+    const int most = n < 4096 || n > 262144 ? 8 : longest_digit;
+    const int passes = (width + most - 1) / most, digit = (width + passes - 1) / passes;
+    if (passes > 1) {
+      if (keys_.size() < n) keys_.resize(n);
+      if (to.values != nullptr && values_.size() < n) values_.resize(n);
+    }
+    const Line<T> other{keys_.data(), to.values != nullptr ? values_.data() : nullptr};
+    for (int pass = 0; pass < passes; ++pass) {
+      const Line<T> target = (passes - 1 - pass) % 2 == 0 ? to : other;
+      sort_by(from, n, target, low, bits_below<T> + pass * digit, digit);
+      from = {target.keys, target.values, 0};
+    }
+  }
+
+ private:
+  using Key = KeyOf<T>;
+  static constexpr int longest_digit = 11;
+
+  void insert(ConstLine<T> from, std::size_t n, Line<T> to) const {
+    for (std::size_t i = 0; i < n; ++i) {
+      const T element = from.keys[i];
+      const Key key = key_of(element, flip_);
+      std::size_t j = i;
+      for (; j > 0 && key_of(to.keys[j - 1], flip_) > key; --j) {
+        to.keys[j] = to.keys[j - 1];
+        if (to.values != nullptr) to.values[j] = to.values[j - 1];
+      }
+      to.keys[j] = element;
+      if (to.values != nullptr) to.values[j] = from.value(i);
+    }
+  }
+
+  void sort_by(ConstLine<T> from, std::size_t n, Line<T> to, Key low, int shift, int bits) {
+    const Key mask = (Key{1} << bits) - 1;
+    const Digit<Key> digit{.flip = wide_flip<T>(flip_),
+                           .low = low,
+                           .most = static_cast<Key>(~Key{0}),
+                           .mask = mask,
+                           .shift = shift};
+    const auto same = [](std::size_t d) { return d; };
+    std::fill_n(next_.begin(), mask + 1, 0u);
+    count_buckets(from.keys, n, next_.data(), digit, same);
+    std::uint32_t sum = 0;
+    for (std::size_t d = 0; d <= mask; ++d) {
+      const std::uint32_t count = next_[d];
+      next_[d] = sum;
+      sum += count;
+    }
+    distribute(from, n, to, next_.data(), digit, same);
+  }
+
+  std::uint32_t flip_;
+  std::array<std::uint32_t, std::size_t{1} << longest_digit> next_{};
+  std::vector<T> keys_;
+  std::vector<std::uint32_t> values_;
+};
+
+/// Buckets of about equal size, in ascending order of keys. A sample of a row gives the limits of its buckets.
+template <class T>
+class Buckets {
+ public:
+  Buckets(const T* row, std::size_t columns, std::uint32_t flip) {
+    std::array<Key, sample_size> sample;
+    for (std::size_t i = 0; i < sample_size; ++i) sample[i] = key_of(row[columns * i / sample_size], flip);
+    // A few keys far away do not change the resolution.
+    const auto first = sample.begin() + sample_size / 128, last = sample.end() - 1 - sample_size / 128;
+    std::nth_element(sample.begin(), first, sample.end());
+    std::nth_element(first + 1, last, sample.end());
+    const Key low = *first, range = *last - low;
+    int shift = 0;
+    while ((range >> shift) >= table_size) ++shift;
+    digit_ = {.flip = wide_flip<T>(flip),
+              .low = low,
+              .most = table_size - 1,
+              .mask = table_size - 1,
+              .shift = shift};
+
+    std::array<std::uint32_t, table_size> counts{};
+    for (const Key key : sample)
+      ++counts[static_cast<std::size_t>(std::min<Key>((std::max(key, low) - low) >> shift, table_size - 1))];
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < table_size; ++i) {
+      table_[i] = static_cast<std::uint8_t>(std::min(before * buckets / sample_size, buckets - 1));
+      before += counts[i];
+    }
+  }
+
+  const Digit<KeyOf<T>>& digit() const { return digit_; }
+  /// Returns the bucket of a digit.
+  auto of_digit() const {
+    return [this](std::size_t d) { return std::size_t{table_[d]}; };
+  }
+
+ private:
+  using Key = KeyOf<T>;
+  static constexpr std::size_t sample_size = 1024, table_size = 16384;
+
+  Digit<Key> digit_{};
+  std::array<std::uint8_t, table_size> table_{};
+};
+
+/// Returns the number of tiles of a segment of a row. Segments are counted and distributed one by one.
+std::uint64_t tiles_of_segment(const SortShape& shape) {
+  return std::max<std::uint64_t>(64, (shape.tiles + std::uint64_t{63}) / 64);
+}
+
+/// Calls `f(row, segment, first column, size)` for the segments that begin in a range.
+template <class F>
+void for_segments(Range range, const SortShape& shape, F f) {
+  const std::uint64_t step = tiles_of_segment(shape);
+  for_row_tiles(range, shape, [&](RowTiles part) {
+    for (std::uint64_t i = (part.first + step - 1) / step; i * step < part.last; ++i) {
+      const std::uint64_t first = i * step * sorted_tile;
+      f(part.row, i, first, std::min<std::uint64_t>(step * sorted_tile, shape.columns - first));
+    }
+  });
+}
+
+/// Returns the index of the counts of a segment, and of the first places of the buckets of a row.
+std::uint64_t counts_of(std::uint64_t row, std::uint64_t segment, const SortShape& shape) {
+  return (row * shape.tiles + segment) * buckets;
+}
+std::uint64_t firsts_of(std::uint64_t row, const SortShape& shape) {
+  return (std::uint64_t{shape.rows} * shape.tiles + row) * buckets;
+}
+
+template <class T>
+Line<T> line_at(std::span<T> keys, std::span<std::uint32_t> values, std::uint64_t first) {
+  return {keys.data() + first, values.empty() ? nullptr : values.data() + first};
+}
+template <class T>
+ConstLine<T> line_at(std::span<const T> keys, std::span<const std::uint32_t> values, std::uint64_t first,
+                     std::uint64_t column) {
+  return {keys.data() + first, values.empty() ? nullptr : values.data() + first,
+          static_cast<std::uint32_t>(column)};
+}
+
+}  // namespace
+
+template <class T>
+void sort_count(Range range, std::span<const T> keys, std::span<std::uint32_t> counts, SortShape shape) {
+  if (shape.columns <= longest_line || shape.shift != 0) return;
+  for_segments(range, shape,
+               [&](std::uint64_t row, std::uint64_t i, std::uint64_t first, std::uint64_t size) {
+                 const T* const keys_of_row = keys.data() + row * shape.columns;
+                 const auto of_segment = counts.subspan(counts_of(row, i, shape), buckets);
+                 std::fill(of_segment.begin(), of_segment.end(), 0u);
+                 const Buckets<T> to(keys_of_row, shape.columns, shape.flip);
+                 count_buckets(keys_of_row + first, size, of_segment.data(), to.digit(), to.of_digit());
+               });
+}
+
+void sort_scan(Range range, std::span<std::uint32_t> counts, SortShape shape) {
+  if (shape.columns <= longest_line || shape.shift != 0) return;
+  const std::uint64_t items_of_row = shape.scan_items_of_row();
+  const std::uint64_t step = tiles_of_segment(shape), segments = (shape.tiles + step - 1) / step;
+  const Range items = below(range, shape.rows * items_of_row);
+  for (std::uint64_t row = items.first / items_of_row; row < items.last / items_of_row; ++row) {
+    std::uint32_t sum = 0;
+    for (std::uint64_t bucket = 0; bucket < buckets; ++bucket) {
+      counts[firsts_of(row, shape) + bucket] = sum;
+      for (std::uint64_t i = 0; i < segments; ++i) {
+        std::uint32_t& place = counts[counts_of(row, i, shape) + bucket];
+        const std::uint32_t count = place;
+        place = sum;
+        sum += count;
+      }
+    }
+  }
+}
+
+namespace {
+
+/// Sorts the rows of tiles.
+template <class T>
+void sort_rows(Range range, std::span<const T> keys, std::span<const std::uint32_t> values,
+               std::span<T> sorted_keys, std::span<std::uint32_t> sorted_values, const SortShape& shape) {
+  LineSorter<T> sorter(shape.flip);
+  for_rows(range, shape, [&](std::uint64_t row) {
+    const std::uint64_t first = row * shape.columns;
+    sorter.sort(line_at(keys, values, first, 0), shape.columns, line_at(sorted_keys, sorted_values, first));
+  });
+}
+
+/// The first pass of longer rows: sorts lines, and distributes the elements of segments to buckets.
+template <class T>
+void sort_first(Range range, std::span<const T> keys, std::span<const std::uint32_t> values,
+                std::span<T> sorted_keys, std::span<std::uint32_t> sorted_values,
+                std::span<const std::uint32_t> bases, const SortShape& shape) {
+  if (shape.columns <= longest_line) {
+    LineSorter<T> sorter(shape.flip);
+    for_row_tiles(range, shape, [&](RowTiles part) {
+      if (part.first != 0) return;
+      const std::uint64_t first = part.row * shape.columns;
+      sorter.sort(line_at(keys, values, first, 0), shape.columns, line_at(sorted_keys, sorted_values, first));
+    });
+    return;
+  }
+  for_segments(
+      range, shape, [&](std::uint64_t row, std::uint64_t i, std::uint64_t first, std::uint64_t size) {
+        const std::uint64_t begin = row * shape.columns;
+        std::array<std::uint32_t, buckets> next;
+        std::copy_n(bases.data() + counts_of(row, i, shape), buckets, next.data());
+        const Buckets<T> to(keys.data() + begin, shape.columns, shape.flip);
+        distribute(line_at(keys, values, begin + first, first), size,
+                   line_at(sorted_keys, sorted_values, begin), next.data(), to.digit(), to.of_digit());
+      });
+}
+
+/// The last pass of longer rows: copies lines, and sorts the buckets that begin in the range.
+template <class T>
+void sort_last(Range range, std::span<const T> keys, std::span<const std::uint32_t> values,
+               std::span<T> sorted_keys, std::span<std::uint32_t> sorted_values,
+               std::span<const std::uint32_t> bases, const SortShape& shape) {
+  LineSorter<T> sorter(shape.flip);
+  std::vector<T> some_keys;
+  std::vector<std::uint32_t> some_values;
+  for_row_tiles(range, shape, [&](RowTiles part) {
+    const std::uint64_t begin = part.row * shape.columns, target = part.row * shape.keep;
+    if (shape.columns <= longest_line) {
+      if (part.first == 0)
+        copy_line(line_at(keys, values, begin, 0), shape.keep, line_at(sorted_keys, sorted_values, target));
+      return;
+    }
+    const std::uint64_t first = part.first * sorted_tile, last = part.last * sorted_tile;
+    const std::uint32_t* const firsts = bases.data() + firsts_of(part.row, shape);
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+      const std::uint64_t from = firsts[bucket],
+                          to = bucket + 1 < buckets ? firsts[bucket + 1] : shape.columns;
+      if (from == to || from < first || from >= last || from >= shape.keep) continue;
+      const ConstLine<T> line = line_at(keys, values, begin + from, from);
+      const Line<T> result = line_at(sorted_keys, sorted_values, target + from);
+      if (to <= shape.keep) {
+        sorter.sort(line, to - from, result);
+        continue;
+      }
+      some_keys.resize(to - from);
+      some_values.resize(sorted_values.empty() ? 0 : to - from);
+      const Line<T> all = line_at<T>(some_keys, some_values, 0);
+      sorter.sort(line, to - from, all);
+      copy_line({all.keys, all.values, 0}, shape.keep - from, result);
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void sort_scatter(Range range, std::span<const T> keys, std::span<const std::uint32_t> values,
+                  std::span<T> sorted_keys, std::span<std::uint32_t> sorted_values,
+                  std::span<const std::uint32_t> bases, SortShape shape) {
+  if (bases.empty())
+    sort_rows(range, keys, values, sorted_keys, sorted_values, shape);
+  else if (shape.shift == 0)
+    sort_first(range, keys, values, sorted_keys, sorted_values, bases, shape);
+  else if (shape.shift + 8 == shape.bits)
+    sort_last(range, keys, values, sorted_keys, sorted_values, bases, shape);
+}
+
+#define WYE_SORT(T)                                                                                   \
+  template void sort_count(Range, std::span<const T>, std::span<std::uint32_t>, SortShape);           \
+  template void sort_scatter(Range, std::span<const T>, std::span<const std::uint32_t>, std::span<T>, \
+                             std::span<std::uint32_t>, std::span<const std::uint32_t>, SortShape);
+WYE_SORT(float)
+WYE_SORT(half)
+WYE_SORT(bfloat16)
+WYE_SORT(std::int32_t)
+WYE_SORT(std::uint32_t)
+WYE_SORT(std::uint64_t)
+#undef WYE_SORT
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif
