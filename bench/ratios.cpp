@@ -103,6 +103,7 @@ constexpr Bar bars[] = {
     {"transpose_8192_cpu", "copy", 1.5},
     {"reduce_64M_cpu", "memory_floor", 1.15},
     {"dot_2x32M_cpu", "memory_floor", 1.15},
+    {"scan_64M_cpu", "memory_floor", 1.3},
     {"cuda_dispatch_sync", "raw_cuda", 1.05},
     {"cuda_dispatch_sync", "same_calls", 1.05},
     {"cuda_dispatch_batch", "raw_cuda", 1.1},

@@ -19,6 +19,10 @@ void add_softmax(Steps& steps, const ReadWrite<float>& matrix, RowSplit split, f
 template <class T>
 void add_sums(Steps& steps, const Read<T>& x, const Write<SumOf<T>>& results, RowSplit split);
 
+/// Sets `sums` to the sums of all pieces of the rows of `x`.
+template <class T>
+void add_piece_sums(Steps& steps, const Read<T>& x, const Write<SumOf<T>>& sums, RowSplit split);
+
 /// Sets c to a b, or to a times the transpose of b. `shape` is without its stretch.
 void add_matmul(Steps& steps, const Read<float>& a, const Read<float>& b, const Write<float>& c,
                 Product shape);
