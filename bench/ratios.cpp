@@ -103,6 +103,7 @@ constexpr Bar bars[] = {
     {"transpose_8192_cpu", "copy", 1.5},
     {"reduce_64M_cpu", "memory_floor", 1.15},
     {"dot_2x32M_cpu", "memory_floor", 1.15},
+    {"scan_64M_cpu", "memory_floor", 1.3},
     {"sort_10M_cpu", "vqsort_one_thread", 0.65},
     {"sort_4096_rows_cpu", "4096_jobs", 0.2},
     {"top_100_of_10M_cpu", "memory_floor", 1.5},

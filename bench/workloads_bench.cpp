@@ -11,6 +11,7 @@
 #include <wye/workloads/pagerank.hpp>
 #include <wye/workloads/reduce.hpp>
 #include <wye/workloads/scale.hpp>
+#include <wye/workloads/scan.hpp>
 #include <wye/workloads/softmax.hpp>
 #include <wye/workloads/sort.hpp>
 #include <wye/workloads/top_k.hpp>
@@ -161,19 +162,22 @@ void transpose_copy(benchmark::State& state) {
 }
 BENCHMARK(transpose_copy)->Name("transpose_8192_cpu/copy")->UseRealTime();
 
-// --- reductions to one number, beside one read of the same memory
+// --- reductions to one number, beside one read of the same memory; prefix sums
 
 constexpr std::size_t sixty_four_million = std::size_t{1} << 26;
+
+void read_once(const std::vector<float>& v) {
+  on_all_parts(v.size(), [&](std::size_t first, std::size_t last) {
+    std::uint32_t sum = 0;
+    for (std::size_t k = first; k < last; ++k) sum += std::bit_cast<std::uint32_t>(v[k]);
+    benchmark::DoNotOptimize(sum);
+  });
+}
 
 /// Reads each of `n` numbers once.
 void read_some(benchmark::State& state, std::size_t n) {
   const auto v = values(n, 11);
-  for (auto _ : state)
-    on_all_parts(v.size(), [&](std::size_t first, std::size_t last) {
-      std::uint32_t sum = 0;
-      for (std::size_t k = first; k < last; ++k) sum += std::bit_cast<std::uint32_t>(v[k]);
-      benchmark::DoNotOptimize(sum);
-    });
+  for (auto _ : state) read_once(v);
 }
 void read_floor(benchmark::State& state) { read_some(state, sixty_four_million); }
 
@@ -193,6 +197,29 @@ void reduce_extreme_wye(benchmark::State& state) {
 }
 BENCHMARK(reduce_extreme_wye)->Name("reduce_max_64M_cpu/wye")->UseRealTime();
 BENCHMARK(read_floor)->Name("reduce_max_64M_cpu/memory_floor")->UseRealTime();
+
+void scan_wye(benchmark::State& state) {
+  const auto v = values(sixty_four_million, 11);
+  std::vector<float> sums(v.size());
+  run(state, workloads::scan(workloads::Scan::inclusive, v, sums));
+}
+BENCHMARK(scan_wye)->Name("scan_64M_cpu/wye")->UseRealTime();
+
+/// Reads each of the numbers twice and writes as many: parts of a long row can be scanned at the same time only after
+/// the sums of the parts before.
+void scan_floor(benchmark::State& state) {
+  const auto v = values(sixty_four_million, 11);
+  std::vector<float> sums(v.size());
+  for (auto _ : state) {
+    read_once(v);
+    on_all_parts(v.size(), [&](std::size_t first, std::size_t last) {
+      for (std::size_t k = first; k < last; ++k) sums[k] = -v[k];
+    });
+    benchmark::DoNotOptimize(sums.data());
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(scan_floor)->Name("scan_64M_cpu/memory_floor")->UseRealTime();
 
 /// Of two vectors of 32M numbers.
 void dot_wye(benchmark::State& state) {

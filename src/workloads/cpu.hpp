@@ -53,6 +53,10 @@ void normalize_apply(Range range, std::span<float> matrix, std::span<const float
 /// Computes the sum of each piece of rows.
 template <class T>
 void reduce_sum(Range range, std::span<const T> x, std::span<SumOf<T>> sums, RowSplit split);
+/// Computes the prefix sums of each piece of rows, plus the offset of the piece if there are `offsets`.
+template <class T>
+void scan(Range range, std::span<const T> x, std::span<const SumOf<T>> offsets, std::span<SumOf<T>> sums,
+          RowSplit split, std::uint32_t exclusive);
 /// Finds the first element of each piece of rows that has the largest key. `flip` inverts keys, or the signs of integers.
 /// `candidates` are places of each row, as many as `split` has columns; if empty, all places are candidates. `columns` are
 /// those of x. Writes `values` and `places` unless they are empty.

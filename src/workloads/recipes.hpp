@@ -20,6 +20,10 @@ void add_softmax(Steps& steps, const ReadWrite<float>& matrix, RowSplit split, f
 template <class T>
 void add_sums(Steps& steps, const Read<T>& x, const Write<SumOf<T>>& results, RowSplit split);
 
+/// Sets `sums` to the sums of all pieces of the rows of `x`.
+template <class T>
+void add_piece_sums(Steps& steps, const Read<T>& x, const Write<SumOf<T>>& sums, RowSplit split);
+
 template <class T>
 using ScatterKernel =
     Kernel<Read<T>, Read<std::uint32_t>, Write<T>, Write<std::uint32_t>, Read<std::uint32_t>, SortShape>;

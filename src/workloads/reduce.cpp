@@ -135,19 +135,28 @@ Job with_places(Reduction reduction, const Read<T>& x, const Write<T>& results,
 }  // namespace
 
 template <class T>
+void add_piece_sums(Steps& steps, const Read<T>& x, const Write<SumOf<T>>& sums, RowSplit split) {
+  steps.add(reduce_kernels(T{}).sum, split.items(), x, sums, split);
+}
+
+template <class T>
 void add_sums(Steps& steps, const Read<T>& x, const Write<SumOf<T>>& results, RowSplit split) {
-  const auto& kernel = reduce_kernels(T{}).sum;
-  if (split.pieces == 1) return steps.add(kernel, split.items(), x, results, split);
+  if (split.pieces == 1) return add_piece_sums<T>(steps, x, results, split);
   const Scratch<SumOf<T>> partials(split.all_pieces());
-  steps.add(kernel, split.items(), x, partials, split);
+  add_piece_sums<T>(steps, x, partials, split);
   add_sums<SumOf<T>>(steps, partials, results, split_of(split.rows, split.pieces));
 }
-template void add_sums(Steps&, const Read<float>&, const Write<float>&, RowSplit);
-template void add_sums(Steps&, const Read<half>&, const Write<float>&, RowSplit);
-template void add_sums(Steps&, const Read<bfloat16>&, const Write<float>&, RowSplit);
-template void add_sums(Steps&, const Read<std::int32_t>&, const Write<std::int32_t>&, RowSplit);
-template void add_sums(Steps&, const Read<std::uint32_t>&, const Write<std::uint32_t>&, RowSplit);
-template void add_sums(Steps&, const Read<std::uint64_t>&, const Write<std::uint64_t>&, RowSplit);
+
+#define WYE_SUMS(T)                                                                       \
+  template void add_piece_sums(Steps&, const Read<T>&, const Write<SumOf<T>>&, RowSplit); \
+  template void add_sums(Steps&, const Read<T>&, const Write<SumOf<T>>&, RowSplit);
+WYE_SUMS(float)
+WYE_SUMS(half)
+WYE_SUMS(bfloat16)
+WYE_SUMS(std::int32_t)
+WYE_SUMS(std::uint32_t)
+WYE_SUMS(std::uint64_t)
+#undef WYE_SUMS
 
 Job reduce(Reduction reduction, Read<float> x, Write<float> results) {
   return same_type(reduction, x, results);

@@ -1,0 +1,3 @@
+#version 460
+// Prefix sums of float.
+#include "scan.glsl"

@@ -1,0 +1,4 @@
+#version 460
+// Prefix sums of half.
+#define HALF
+#include "scan.glsl"

@@ -1,0 +1,4 @@
+#version 460
+// Prefix sums of uint64.
+#define UINT64
+#include "scan.glsl"

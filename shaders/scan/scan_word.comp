@@ -1,0 +1,4 @@
+#version 460
+// Prefix sums of 32-bit integers.
+#define WORD
+#include "scan.glsl"
