@@ -167,7 +167,7 @@ TEST_CASE("scan is right for arrays that begin at odd elements, and keeps the el
         const Array<Sum<T>> to = the_runtime().array(edges);
         const std::size_t place = 3 - begin;
         run(workloads::scan(Scan::inclusive, Read<T>(from).slice(begin, count),
-                            Write<Sum<T>>(to).slice(place, count), rows),
+                            Write<Sum<T>>(to).slice(place, count), columns),
             leg);
         const auto sums = to.read();
         REQUIRE(sums);

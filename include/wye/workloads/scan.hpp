@@ -19,13 +19,14 @@ enum class Scan : std::uint8_t { inclusive, exclusive };
 /// Sets each of `sums` to the sum of the elements of `x` before it in its row, and of the element at its place if `scan`
 /// is `inclusive`. The first exclusive sum of a row is 0.
 /// Shape:   as many sums as elements. `x` has rows of `columns` elements, row after row; unset: one row. Lengths of rows and
-///          their number are below 2^31. `sums` may be the memory of `x`, but does not overlap it otherwise.
+///          their number are below 2^31. `sums` does not overlap `x`.
 /// Bound:   floats: (128 + 2 log2 n) 2^-24 sum |x| over the row up to that place, n elements, if that sum is below 2^127.
 ///          NaN and infinities propagate to all later sums of the row. Numbers below 2^-126 may count as zero. Sums of
 ///          integers are exact modulo 2^bits.
 /// Bits:    the same device gives the same bits.
 /// Cost:    reads `x` twice and writes `sums` once; reads once if rows have at most 65,536 elements.
-/// Errors:  invalid_argument (a number of sums other than that of the elements, or that is no multiple of `columns`).
+/// Errors:  invalid_argument (a number of sums other than that of the elements, or that is no multiple of `columns`; memory
+///          that overlaps).
 WYE_API Job scan(Scan scan, Read<float> x, Write<float> sums,
                  std::optional<std::uint64_t> columns = std::nullopt);
 WYE_API Job scan(Scan scan, Read<std::int32_t> x, Write<std::int32_t> sums,
