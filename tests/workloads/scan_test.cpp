@@ -213,11 +213,11 @@ TEST_CASE("scan is right if its grid has more than one row", "[workloads][scan][
 
 TEST_CASE("scan is right beyond 4 GiB", "[workloads][scan][large]") {
   if (!has_leg("cpu")) return;
-  const std::vector<std::uint32_t> x((std::size_t{1} << 30) + 70001, 3);
-  std::vector<std::uint32_t> sums(x.size());
+  const std::vector<std::uint64_t> x((std::size_t{1} << 29) + 70001, 3);
+  std::vector<std::uint64_t> sums(x.size());
   run(workloads::scan(Scan::inclusive, x, sums), "cpu");
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) wrong += sums[i] != static_cast<std::uint32_t>(3 * (i + 1));
+  for (std::size_t i = 0; i < sums.size(); ++i) wrong += sums[i] != 3 * (i + 1);
   CHECK(wrong == 0);
 }
 
