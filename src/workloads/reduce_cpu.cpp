@@ -85,7 +85,7 @@ std::size_t largest_word(const std::uint32_t* x, std::size_t n, std::uint32_t fl
   return first_largest(x, n, flip);
 }
 std::size_t largest_long(const std::uint64_t* x, std::size_t n, std::uint32_t flip) {
-  return first_largest(x, n, static_cast<std::uint64_t>(static_cast<std::int32_t>(flip)));
+  return first_largest(x, n, wide_flip<std::uint64_t>(flip));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -148,12 +148,6 @@ struct KeyRange {
   Key most;
 };
 
-/// Returns the inversion of keys as the vector code needs it.
-template <class T>
-KeyOf<T> wide_flip(std::uint32_t flip) {
-  return static_cast<KeyOf<T>>(static_cast<std::int64_t>(static_cast<std::int32_t>(flip)));
-}
-
 template <class T>
 KeyRange<KeyOf<T>> range_of(const T* x, std::size_t n, std::uint32_t flip) {
   KeyRange<KeyOf<T>> range{};

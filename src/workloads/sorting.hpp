@@ -73,12 +73,18 @@ SortShape sort_shape(std::uint32_t rows, std::uint32_t columns, std::uint32_t ke
 template <class T>
 using KeyOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
+/// Returns the inversion of keys as wide as they are.
+template <class T>
+constexpr KeyOf<T> wide_flip(std::uint32_t flip) {
+  return static_cast<KeyOf<T>>(std::int64_t{static_cast<std::int32_t>(flip)});
+}
+
 /// Returns a number that has the order of the elements. All NaN have the largest number, and both zeros the same one. The
 /// number of 16 bits is in the upper half.
 template <class T>
 KeyOf<T> key_of(T element, std::uint32_t flip) {
   if constexpr (sizeof(T) == 8) {
-    return element ^ static_cast<std::uint64_t>(static_cast<std::int32_t>(flip));
+    return element ^ wide_flip<T>(flip);
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<std::uint32_t>(element) ^ flip;
   } else {

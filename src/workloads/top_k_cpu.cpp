@@ -84,18 +84,18 @@ HWY_EXPORT(below_long);
 /// Returns the first place from `i` on whose key is below `limit`, or the size of x.
 template <class T>
 std::size_t next_place_below(std::span<const T> x, std::size_t i, std::uint32_t flip, KeyOf<T> limit) {
+  const KeyOf<T> all = wide_flip<T>(flip);
   if constexpr (std::is_same_v<T, float>)
-    return HWY_DYNAMIC_DISPATCH(below_float)(x.data(), i, x.size(), flip, limit);
+    return HWY_DYNAMIC_DISPATCH(below_float)(x.data(), i, x.size(), all, limit);
   else if constexpr (std::is_same_v<T, half>)
-    return HWY_DYNAMIC_DISPATCH(below_half)(x.data(), i, x.size(), flip, limit);
+    return HWY_DYNAMIC_DISPATCH(below_half)(x.data(), i, x.size(), all, limit);
   else if constexpr (std::is_same_v<T, bfloat16>)
-    return HWY_DYNAMIC_DISPATCH(below_bfloat16)(x.data(), i, x.size(), flip, limit);
+    return HWY_DYNAMIC_DISPATCH(below_bfloat16)(x.data(), i, x.size(), all, limit);
   else if constexpr (sizeof(T) == 4)
     return HWY_DYNAMIC_DISPATCH(below_word)(reinterpret_cast<const std::uint32_t*>(x.data()), i, x.size(),
-                                            flip, limit);
+                                            all, limit);
   else
-    return HWY_DYNAMIC_DISPATCH(below_long)(
-        x.data(), i, x.size(), static_cast<std::uint64_t>(static_cast<std::int32_t>(flip)), limit);
+    return HWY_DYNAMIC_DISPATCH(below_long)(x.data(), i, x.size(), all, limit);
 }
 
 template <class T>
