@@ -11,6 +11,7 @@
 
 #include "attention_stretch.hpp"
 #include "product.hpp"
+#include "quantization.hpp"
 #include "rows.hpp"
 #include "sorting.hpp"
 #include "transposition.hpp"
@@ -163,6 +164,15 @@ void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::
 /// their own. The serial OpenBLAS of Debian 12 (0.3.21, built without locks) computes wrong sums if two
 /// threads call it at the same time.
 void multiply(const Block& block);
+
+/// Quantizes and dequantizes blocks. Items are blocks, and elements.
+void quantize(Range range, std::span<const float> x, std::span<std::uint8_t> blocks, BlockLayout layout);
+void dequantize(Range range, std::span<const std::uint8_t> blocks, std::span<float> x, BlockLayout layout);
+/// Multiply by quantized weights: units of few rows, or blocks of many rows.
+void multiply_few_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
+                       std::span<float> y, QuantizedProduct shape, BlockLayout layout);
+void multiply_many_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
+                        std::span<float> y, QuantizedProduct shape, BlockLayout layout);
 
 void timeline(Range range, std::span<const Evidence> evidence, std::span<TimelinePoint> points, float now,
               float decay);

@@ -1,0 +1,345 @@
+#include "per_target.hpp"
+
+#include <hwy/aligned_allocator.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "cpu.hpp"
+
+#ifndef WYE_WORKLOADS_QUANTIZED_HEADER
+#define WYE_WORKLOADS_QUANTIZED_HEADER
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+
+/// A block is scale (q - zero) + minimum.
+struct BlockHeader {
+  float scale = 0;
+  float zero = 0;
+  float minimum = 0;
+};
+inline float half_at(const std::uint8_t* from) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, from, sizeof bits);
+  return static_cast<float>(half::from_bits(bits));
+}
+inline BlockHeader header_of(const std::uint8_t* block, BlockLayout layout) {
+  const auto type = static_cast<BlockType>(layout.type);
+  BlockHeader header{.scale = half_at(block)};
+  if (type == BlockType::q4_0) {
+    header.zero = 8;
+  } else if (type == BlockType::q4_1) {
+    header.minimum = half_at(block + 2);
+  } else if (type != BlockType::q8_0) {
+    std::int16_t zero = 0;
+    std::memcpy(&zero, block + 2, sizeof zero);
+    header.zero = zero;
+  }
+  return header;
+}
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+/// Half of a block has at least 16 elements.
+using D = hn::CappedTag<float, 16>;
+using Ints = hn::RebindToSigned<D>;
+using V = hn::Vec<D>;
+
+/// Calls `take(i, v)` for the vectors of the integers of a block, less `zero`. v has elements i and later ones.
+template <bool narrow, class F>
+HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, float zero, F take) {
+  const D d;
+  const Ints ints;
+  const V from = hn::Set(d, zero);
+  if constexpr (narrow) {
+    for (std::size_t i = 0; i < n / 2; i += hn::Lanes(d)) {
+      const auto both = hn::PromoteTo(ints, hn::LoadU(hn::Rebind<std::uint8_t, D>(), integers + i));
+      take(i, hn::Sub(hn::ConvertTo(d, hn::And(both, hn::Set(ints, 15))), from));
+      take(i + n / 2, hn::Sub(hn::ConvertTo(d, hn::ShiftRight<4>(both)), from));
+    }
+  } else {
+    for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
+      const auto* at = reinterpret_cast<const std::int8_t*>(integers + i);
+      const auto wide = hn::PromoteTo(ints, hn::LoadU(hn::Rebind<std::int8_t, D>(), at));
+      take(i, hn::Sub(hn::ConvertTo(d, wide), from));
+    }
+  }
+}
+
+/// Converts `count` blocks to floats.
+template <bool narrow>
+void widen_blocks_as(const std::uint8_t* blocks, std::size_t count, BlockLayout layout,
+                     float* HWY_RESTRICT to) {
+  const D d;
+  const std::size_t n = layout.group(), bytes = layout.bytes();
+  const bool has_minimum = layout.type == static_cast<std::uint32_t>(BlockType::q4_1);
+  for (; count != 0; --count, blocks += bytes, to += n) {
+    const BlockHeader header = header_of(blocks, layout);
+    const V scale = hn::Set(d, header.scale), minimum = hn::Set(d, header.minimum);
+    each_vector<narrow>(blocks + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
+      const V product = hn::Mul(scale, v);
+      hn::StoreU(has_minimum ? hn::Add(product, minimum) : product, d, to + i);
+    });
+  }
+}
+void widen_blocks(const std::uint8_t* blocks, std::size_t count, BlockLayout layout, float* to) {
+  if (layout.bits == 4)
+    widen_blocks_as<true>(blocks, count, layout, to);
+  else
+    widen_blocks_as<false>(blocks, count, layout, to);
+}
+
+/// Sets y[r y_step] to the product of row r of x, of `inner` elements, with a row of weights.
+template <bool narrow, bool has_minimum, std::size_t rows>
+void multiply_rows_as(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
+                      float* y, std::size_t y_step) {
+  const D d;
+  const std::size_t n = layout.group(), bytes = layout.bytes();
+  V sums[rows];
+  for (V& sum : sums) sum = hn::Zero(d);
+  for (std::size_t first = 0; first < inner; first += n, weights += bytes) {
+    const BlockHeader header = header_of(weights, layout);
+    V products[rows], plain[rows];
+    for (std::size_t r = 0; r < rows; ++r) products[r] = plain[r] = hn::Zero(d);
+    each_vector<narrow>(weights + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
+      for (std::size_t r = 0; r < rows; ++r) {
+        const V of_x = hn::LoadU(d, x + r * inner + first + i);
+        products[r] = hn::MulAdd(v, of_x, products[r]);
+        if constexpr (has_minimum) plain[r] = hn::Add(of_x, plain[r]);
+      }
+    });
+    for (std::size_t r = 0; r < rows; ++r) {
+      sums[r] = hn::MulAdd(hn::Set(d, header.scale), products[r], sums[r]);
+      if constexpr (has_minimum) sums[r] = hn::MulAdd(hn::Set(d, header.minimum), plain[r], sums[r]);
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) y[r * y_step] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
+}
+template <std::size_t rows>
+void multiply_rows_of(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
+                      float* y, std::size_t y_step) {
+  if (layout.bits == 8)
+    multiply_rows_as<false, false, rows>(x, inner, weights, layout, y, y_step);
+  else if (layout.type == static_cast<std::uint32_t>(BlockType::q4_1))
+    multiply_rows_as<true, true, rows>(x, inner, weights, layout, y, y_step);
+  else
+    multiply_rows_as<true, false, rows>(x, inner, weights, layout, y, y_step);
+}
+void multiply_row(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
+                  float* y) {
+  multiply_rows_of<1>(x, inner, weights, layout, y, 1);
+}
+void multiply_four_rows(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
+                        float* y, std::size_t y_step) {
+  multiply_rows_of<rows_per_tile>(x, inner, weights, layout, y, y_step);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+namespace {
+
+HWY_EXPORT(widen_blocks);
+HWY_EXPORT(multiply_row);
+HWY_EXPORT(multiply_four_rows);
+
+/// The largest element by size, the first of several, and the range.
+struct Extent {
+  float largest = 0;
+  float low = 0;
+  float high = 0;
+  bool finite = true;
+};
+Extent extent_of(const float* x, std::size_t n) {
+  Extent extent{.low = x[0], .high = x[0]};
+  for (std::size_t i = 0; i < n; ++i) {
+    extent.finite = extent.finite && std::isfinite(x[i]);
+    if (std::abs(x[i]) > std::abs(extent.largest)) extent.largest = x[i];
+    if (x[i] < extent.low) extent.low = x[i];
+    if (x[i] > extent.high) extent.high = x[i];
+  }
+  return extent;
+}
+
+/// How the elements of a block become integers: (x - from) by + shift, rounded towards zero and at most `most`.
+struct Rounding {
+  std::uint16_t scale = 0;   ///< bits of the scale
+  std::uint16_t second = 0;  ///< bits of the minimum or of the zero point
+  float from = 0;
+  float by = 0;
+  float shift = 0;
+};
+
+/// Below 2^-100 a range counts as zero.
+float at_least(float range) { return std::abs(range) < 0x1p-100f ? 0.0f : range; }
+
+Rounding rounding_of(const Extent& extent, BlockType type) {
+  Rounding made;
+  float scale = 0;
+  if (type == BlockType::q4_0) {
+    scale = at_least(extent.largest) / -8;
+    made.shift = 8.5f;
+  } else if (type == BlockType::q4_1) {
+    scale = at_least(extent.high - extent.low) / 15;
+    made.second = half(extent.low).bits;
+    made.from = extent.low;
+    made.shift = 0.5f;
+  } else if (type == BlockType::q8_0) {
+    scale = at_least(std::abs(extent.largest)) / 127;
+  } else {
+    const float most = type == BlockType::int4 ? 15 : 255, low = std::min(extent.low, 0.0f);
+    scale = std::min(at_least(std::max(extent.high, 0.0f) - low) / most, 65504.0f);
+    scale = static_cast<float>(half(scale));
+    const float scaled = -low * (scale == 0 ? 0.0f : 1 / scale);
+    const float zero = std::min(std::floor(scaled + 0.5f), most);
+    made.second = static_cast<std::uint16_t>(static_cast<int>(zero) - (type == BlockType::int4 ? 0 : 128));
+    made.shift = zero + 0.5f;
+  }
+  made.scale = half(scale).bits;
+  made.by = scale == 0 ? 0.0f : 1 / scale;
+  return made;
+}
+
+/// Returns the integer of an element; the lowest is 0, or for q8_0 -127.
+int integer_of(float x, const Rounding& by, BlockType type) {
+  const float product = (x - by.from) * by.by;
+  if (type == BlockType::q8_0) return static_cast<int>(std::round(product));
+  const float most = type == BlockType::int8 ? 255 : 15;
+  return static_cast<int>(std::clamp(std::floor(product + by.shift), 0.0f, most));
+}
+
+void quantize_block(const float* x, std::uint8_t* to, BlockLayout layout) {
+  const auto type = static_cast<BlockType>(layout.type);
+  const std::size_t n = layout.group();
+  const Extent extent = extent_of(x, n);
+  const bool valid =
+      extent.finite &&
+      (layout.header == 2 || std::isfinite(std::max(extent.high, 0.0f) - std::min(extent.low, 0.0f)));
+  const Rounding rounding = valid ? rounding_of(extent, type) : Rounding{.scale = 0x7e00};
+  std::memcpy(to, &rounding.scale, 2);
+  if (layout.header == 4) std::memcpy(to + 2, &rounding.second, 2);
+  to += layout.header;
+  const auto integer = [&](std::size_t i) { return valid ? integer_of(x[i], rounding, type) : 0; };
+  if (layout.bits == 4) {
+    for (std::size_t i = 0; i < n / 2; ++i)
+      to[i] = static_cast<std::uint8_t>(integer(i) | integer(i + n / 2) << 4);
+  } else {
+    const int lowest = type == BlockType::int8 && valid ? -128 : 0;
+    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<std::uint8_t>(integer(i) + lowest);
+  }
+}
+
+/// Computes the units of rows [row, row_end) and columns [column, column_end).
+void multiply_block(std::size_t row, std::size_t row_end, std::size_t column, std::size_t column_end,
+                    const float* x, const std::uint8_t* weights, float* y, const QuantizedProduct& shape,
+                    BlockLayout layout) {
+  constexpr std::size_t stretch = 512;
+  const std::size_t columns = column_end - column, n = layout.group(), bytes = layout.bytes();
+  const std::size_t row_bytes = shape.inner / n * bytes;
+  const auto memory = hwy::AllocateAligned<float>(stretch * columns);
+  for (std::size_t first = 0; first < shape.inner || first == 0; first += stretch) {
+    const std::size_t inner = std::min<std::size_t>(stretch, shape.inner - first);
+    for (std::size_t i = 0; i < columns; ++i) HWY_DYNAMIC_DISPATCH(widen_blocks)
+    (weights + (column + i) * row_bytes + first / n * bytes, inner / n, layout, memory.get() + i * inner);
+    multiply(Block{.rows = row_end - row,
+                   .columns = columns,
+                   .inner = inner,
+                   .a = x + row * shape.inner + first,
+                   .a_step = shape.inner,
+                   .b = memory.get(),
+                   .b_step = inner,
+                   .transposed = true,
+                   .c = y + row * shape.columns + column,
+                   .c_step = shape.columns,
+                   .add = first > 0});
+  }
+}
+
+Range units_in(Range range, const QuantizedProduct& shape) {
+  const Range items = below(range, units_of(shape) * lanes_per_unit);
+  return {items.first / lanes_per_unit, items.last / lanes_per_unit, range.grid};
+}
+
+}  // namespace
+
+void quantize(Range range, std::span<const float> x, std::span<std::uint8_t> blocks, BlockLayout layout) {
+  const Range items = below(range, x.size() >> layout.group_log2);
+  for (std::uint64_t i = items.first; i < items.last; ++i)
+    quantize_block(x.data() + (i << layout.group_log2), blocks.data() + i * layout.bytes(), layout);
+}
+
+void dequantize(Range range, std::span<const std::uint8_t> blocks, std::span<float> x, BlockLayout layout) {
+  // Ranges begin at multiples of 16,384 elements, so that blocks are whole.
+  const Range items = below(range, x.size());
+  const std::uint64_t first = items.first >> layout.group_log2, last = items.last >> layout.group_log2;
+  if (first == last) return;
+  HWY_DYNAMIC_DISPATCH(widen_blocks)
+  (blocks.data() + first * layout.bytes(), last - first, layout, x.data() + (first << layout.group_log2));
+}
+
+void multiply_few_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
+                       std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
+  const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
+  for (std::uint64_t unit : units_in(range, shape)) {
+    const std::uint64_t block = unit / columns_per_block;
+    const std::uint64_t row = block % shape.tiles * rows_per_tile;
+    const std::uint64_t column = block / shape.tiles * columns_per_block + unit % columns_per_block;
+    if (column >= shape.columns) continue;
+    const float* const from = x.data() + row * shape.inner;
+    const std::uint8_t* const of_column = weights.data() + column * row_bytes;
+    float* const to = y.data() + row * shape.columns + column;
+    if (row + rows_per_tile <= shape.rows)
+      HWY_DYNAMIC_DISPATCH(multiply_four_rows)(from, shape.inner, of_column, layout, to, shape.columns);
+    else
+      for (std::uint64_t r = 0; row + r < shape.rows; ++r) HWY_DYNAMIC_DISPATCH(multiply_row)
+    (from + r * shape.inner, shape.inner, of_column, layout, to + r * shape.columns);
+  }
+}
+
+void multiply_many_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
+                        std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
+  // Blocks of 256 columns and as many tiles of rows as the range has, at most 64.
+  const Range units = units_in(range, shape);
+  std::uint64_t tile = units.first / columns_per_block;
+  const std::uint64_t last = units.last / columns_per_block;
+  while (tile < last) {
+    const std::uint64_t of_columns = tile / shape.tiles, tile_row = tile % shape.tiles;
+    const std::uint64_t count =
+        std::min<std::uint64_t>({last - tile, shape.tiles - tile_row, block_side / rows_per_tile});
+    const std::uint64_t row = tile_row * rows_per_tile, column = of_columns * columns_per_block;
+    if (row < shape.rows && column < shape.columns)
+      multiply_block(row, std::min<std::uint64_t>(shape.rows, row + count * rows_per_tile), column,
+                     std::min<std::uint64_t>(shape.columns, column + columns_per_block), x.data(),
+                     weights.data(), y.data(), shape, layout);
+    tile += count;
+  }
+}
+
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif
