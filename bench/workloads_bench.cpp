@@ -9,6 +9,7 @@
 #include <wye/workloads/norm.hpp>
 #include <wye/workloads/normalize.hpp>
 #include <wye/workloads/pagerank.hpp>
+#include <wye/workloads/quantized.hpp>
 #include <wye/workloads/reduce.hpp>
 #include <wye/workloads/scale.hpp>
 #include <wye/workloads/scan.hpp>
@@ -180,6 +181,31 @@ void read_some(benchmark::State& state, std::size_t n) {
   for (auto _ : state) read_once(v);
 }
 void read_floor(benchmark::State& state) { read_some(state, sixty_four_million); }
+
+// --- products with weights of 4 bits
+
+/// Weights of 4096 x 4096 in blocks q4_0, times rows.
+void quantized_wye(benchmark::State& state, std::size_t rows) {
+  constexpr std::size_t side = 4096;
+  const auto w = values(side * side, 14), x = values(rows * side, 15);
+  std::vector<std::uint8_t> weights(side * side / 32 * 18);
+  std::vector<float> y(rows * side);
+  if (!runtime().run(workloads::quantize(w, weights))) state.SkipWithError("no blocks");
+  run(state, workloads::quantized_matmul(x, weights, y, rows));
+}
+BENCHMARK_CAPTURE(quantized_wye, one, 1)->Name("q4_0_4096_1_row_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(read_some, q4_0, 4096 * 4096 / 32 * 18 / 4)
+    ->Name("q4_0_4096_1_row_cpu/memory_floor")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(quantized_wye, many, 512)->Name("q4_0_4096_512_rows_cpu/wye")->UseRealTime();
+
+void quantized_floats(benchmark::State& state) {
+  constexpr std::size_t side = 4096, rows = 512;
+  const auto w = values(side * side, 14), x = values(rows * side, 15);
+  std::vector<float> y(rows * side);
+  run(state, workloads::matmul(x, w, y, {rows, side, side}, {.transposed_b = true}));
+}
+BENCHMARK(quantized_floats)->Name("q4_0_4096_512_rows_cpu/float_product")->UseRealTime();
 
 void reduce_wye(benchmark::State& state) {
   const auto v = values(sixty_four_million, 11);
