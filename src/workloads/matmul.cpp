@@ -51,6 +51,12 @@ typename ProductKernel<T, C>::Source host_source() {
     return made(&cpu::matmul<T>);
 }
 
+/// Returns the address of numbers; null if there are none.
+template <class T>
+const void* address(DeviceSpan<const T> span) {
+  return span.size != 0 ? span.data : nullptr;
+}
+
 /// Makes the source of a kernel that calls a vendor's function on CUDA.
 template <class T, class C>
 typename ProductKernel<T, C>::Source vendor_source(VendorFunction function) {
@@ -71,7 +77,7 @@ typename ProductKernel<T, C>::Source vendor_source(VendorFunction function) {
         [function](const NativeLane& lane, Span a, Span b, Extra bias, Extra residual,
                    DeviceSpan<const float>, DeviceSpan<R> c, Product shape) {
           return function.multiply(lane, function.arithmetic,
-                                   {a.data, b.data, bias.data, residual.data, c.data}, shape);
+                                   {a.data, b.data, address(bias), address(residual), c.data}, shape);
         },
         function.probe);
   else
@@ -80,7 +86,7 @@ typename ProductKernel<T, C>::Source vendor_source(VendorFunction function) {
         [function](const NativeLane& lane, Span a, Span b, Extra bias, Extra residual, DeviceSpan<R> c,
                    Product shape) {
           return function.multiply(lane, function.arithmetic,
-                                   {a.data, b.data, bias.data, residual.data, c.data}, shape);
+                                   {a.data, b.data, address(bias), address(residual), c.data}, shape);
         },
         function.probe);
 }
@@ -244,7 +250,7 @@ Extent3 items_of(const Product& shape) { return flat(blocks_of(shape) * items_pe
 std::uint32_t stretch_of(const Product& shape) {
   const std::uint64_t step =
       std::max({1u, shape.transposed_a ? shape.rows : 1, shape.transposed_b ? 1 : shape.columns});
-  const auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(16384, largest_dimension / step));
+  const auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(32768, largest_dimension / step));
   return stretch >= 4 ? stretch - stretch % 4 : stretch;
 }
 
@@ -279,12 +285,12 @@ Vendor vendor_of(const Operands<T, R>& operands, const C& c, const Product& shap
            is_aligned(operands.bias, 0, 0, bytes) && is_aligned(operands.residual, 0, 0, bytes);
   };
   if (std::is_integral_v<T> && (!aligned(4) || shape.columns % 4 != 0)) return Vendor::none;
-  if (!ends) return Vendor::cublas;
+  const bool adds_before = shape.first != 0 && sizeof(R) == 2;
+  if (!ends) return adds_before ? Vendor::none : Vendor::cublas;
   const bool computes = shape.activation == Activation::none || shape.activation == Activation::relu ||
                         shape.activation == Activation::gelu_tanh;
   const bool adds_after =
       operands.residual.size() != 0 && (shape.activation != Activation::none || shape.first != 0);
-  const bool adds_before = shape.first != 0 && sizeof(R) == 2;
   return computes && !adds_after && !adds_before && shape.last > shape.first && aligned(16) ? Vendor::cublaslt
                                                                                             : Vendor::none;
 }

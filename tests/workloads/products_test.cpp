@@ -238,12 +238,12 @@ TEST_CASE("matmul of other numbers is right beyond one stretch of the inner dime
           "[workloads][products]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    for (const MatmulShape& shape : {MatmulShape{2, 3, 17000}, {5, 7, 16384}, {3, 5, 16385}}) {
+    for (const MatmulShape& shape : {MatmulShape{2, 3, 33000}, {5, 7, 32768}, {3, 5, 32769}}) {
       CHECK(difference_of<half, half>(problem<half>(shape), leg) == "");
       CHECK(difference_of<bfloat16, bfloat16>(problem<bfloat16>(shape), leg) == "");
     }
-    CHECK(difference_of(problem<std::int8_t>({3, 2, 17001}, {.transposed_b = true}), leg) == "");
-    CHECK(difference_of<half, half>(problem<half>({2, 3, 17000}, {.transposed_a = true}), leg) == "");
+    CHECK(difference_of(problem<std::int8_t>({3, 2, 33001}, {.transposed_b = true}), leg) == "");
+    CHECK(difference_of<half, half>(problem<half>({2, 3, 33000}, {.transposed_a = true}), leg) == "");
   }
 }
 
@@ -320,7 +320,7 @@ TEST_CASE("matmul rounds to 16 bits as the host does", "[workloads][products]") 
   for (std::uint32_t bits = 0; bits < 0x7c00; bits += 173)
     left.push_back(half::from_bits(static_cast<std::uint16_t>(bits)));
   for (const std::string& leg : legs())
-    for (const std::size_t inner : {1u, 16385u}) {  // one stretch, and two
+    for (const std::size_t inner : {1u, 32769u}) {  // one stretch, and two
       INFO(leg << ", " << inner);
       CHECK(wrong(a, std::vector{bfloat16(1.0f), bfloat16(1.00390625f), bfloat16(-0x1p-8f)}, inner, 1e-37f,
                   leg) == 0);

@@ -91,7 +91,8 @@ WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape sha
 ///          (`fastest_of`). With `measure_variants` off the kernel is always the same.
 /// Cost:    on CUDA cuBLAS. Without it, autotuning decides for the device and size whether tensor cores are used (for bfloat16
 ///          from Ampere on). On the CPU and on Vulkan the numbers are converted to float32: that saves memory, not time. If
-///          `inner` exceeds 16,384, a c of 16 bits needs a float32 matrix of its size while the job runs.
+///          `inner` exceeds 32,768, a c of 16 bits needs a float32 matrix of its size while the job runs, and cuBLAS does not
+///          compute the last part.
 /// Errors:  as above.
 WYE_API Job matmul(Read<half> a, Read<half> b, Write<float> c, MatmulShape shape = {},
                    const MatmulOptions& options = {}, const MatmulEpilogue<float>& epilogue = {});
