@@ -78,12 +78,28 @@ void change_floor(benchmark::State& state, std::size_t n) {
 
 constexpr std::size_t side = 1024;
 
-void matmul_wye(benchmark::State& state) {
-  const auto a = values(side * side, 1), b = values(side * side, 2);
+void matmul_wye(benchmark::State& state, bool transposed_a, bool ends) {
+  const auto a = values(side * side, 1), b = values(side * side, 2), bias = values(side, 3),
+             residual = values(side * side, 4);
   std::vector<float> c(side * side);
-  run(state, workloads::matmul(a, b, c));
+  workloads::MatmulEpilogue<float> epilogue;
+  if (ends) {
+    epilogue = {.scale = 0.5f, .bias = bias, .activation = workloads::Activation::gelu, .residual = residual};
+  }
+  run(state, workloads::matmul(a, b, c, {side, side, side}, {.transposed_a = transposed_a}, epilogue));
 }
-BENCHMARK(matmul_wye)->Name("matmul_1024_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(matmul_wye, plain, false, false)->Name("matmul_1024_cpu/wye")->UseRealTime();
+/// Scaled, with bias, gelu and a residual.
+BENCHMARK_CAPTURE(matmul_wye, epilogue, false, true)->Name("matmul_epilogue_1024_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(matmul_wye, without_epilogue, false, false)
+    ->Name("matmul_epilogue_1024_cpu/product")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(matmul_wye, transposed, true, false)
+    ->Name("matmul_transposed_a_1024_cpu/wye")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(matmul_wye, not_transposed, false, false)
+    ->Name("matmul_transposed_a_1024_cpu/product")
+    ->UseRealTime();
 
 /// The serial OpenBLAS in row panels, one for each thread.
 void matmul_openblas(benchmark::State& state) {

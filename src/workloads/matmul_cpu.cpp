@@ -99,16 +99,26 @@ void store_panel(const float* HWY_RESTRICT from, std::size_t rows, std::size_t c
   }
 }
 
-/// Copies rows of a transposed a: elements [first, first + inner) of each. The written lines are few, so that they stay in the
-/// first-level cache.
+/// Copies rows of a transposed a: elements [first, first + inner) of each. It copies the rows of a vector at a time, four
+/// elements of each, so that the written lines stay in the first-level cache.
 void pack_rows(const Block& block, std::size_t first, std::size_t inner, float* HWY_RESTRICT to) {
-  constexpr std::size_t group = 8;
-  for (std::size_t row = 0; row < block.rows; row += group) {
-    const std::size_t rows = std::min(group, block.rows - row);
-    for (std::size_t p = 0; p < inner; ++p) {
-      const float* from = block.a + (first + p) * block.a_step + row;
-      for (std::size_t r = 0; r < rows; ++r) to[(row + r) * inner + p] = from[r];
+  const D d;
+  constexpr std::size_t lanes = panel_columns / 2, deep = 4;
+  const float* const from = block.a + first * block.a_step;
+  HWY_ALIGN float fours[deep * lanes];
+  for (std::size_t row = 0; row < block.rows; row += lanes) {
+    const std::size_t rows = std::min(lanes, block.rows - row);
+    float* const begin = to + row * inner;
+    std::size_t p = 0;
+    for (; rows == lanes && p + deep <= inner; p += deep) {
+      const float* const here = from + p * block.a_step + row;
+      hn::StoreInterleaved4(hn::LoadU(d, here), hn::LoadU(d, here + block.a_step),
+                            hn::LoadU(d, here + 2 * block.a_step), hn::LoadU(d, here + 3 * block.a_step), d,
+                            fours);
+      for (std::size_t r = 0; r < lanes; ++r) std::copy_n(fours + r * deep, deep, begin + r * inner + p);
     }
+    for (; p < inner; ++p)
+      for (std::size_t r = 0; r < rows; ++r) begin[r * inner + p] = from[p * block.a_step + row + r];
   }
 }
 
