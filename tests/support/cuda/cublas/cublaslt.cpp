@@ -182,16 +182,15 @@ WYE_EXPORT int cublasLtMatmulAlgoGetHeuristic(void* handle, void* operation, voi
 }
 WYE_EXPORT int cublasLtMatmul(void* handle, void* operation, const void* alpha, const void* a, void* a_layout,
                               const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
-                              void* d, void* d_layout, const void* algorithm, void*, std::size_t workspace,
-                              void* stream) {
+                              void* d, void* d_layout, const void* algorithm, void* memory,
+                              std::size_t workspace, void* stream) {
   WYE_SCRIPTED("cublasLtMatmul");
   const Operation& of = *static_cast<Operation*>(operation);
   const Layout &in_a = *static_cast<Layout*>(a_layout), &in_b = *static_cast<Layout*>(b_layout),
                &in_c = *static_cast<Layout*>(c_layout), &out = *static_cast<Layout*>(d_layout);
   std::array<std::uint64_t, 8> found{};
   std::memcpy(found.data(), algorithm, sizeof(found));
-  if (!handle || workspace != 0 || found[0] != digest(of, in_a, in_b, out) || found[5] != 0)
-    return invalid_value;
+  if (!handle || found[0] != digest(of, in_a, in_b, out) || (workspace != 0 && !memory)) return invalid_value;
   if (!lies_at(a, found[1]) || !lies_at(b, found[2]) || !lies_at(c, found[3]) || !lies_at(d, found[4]))
     return invalid_value;
   const bool biased = (of.epilogue & 4) != 0;
@@ -220,7 +219,8 @@ WYE_EXPORT int cublasLtMatmul(void* handle, void* operation, const void* alpha, 
                               static_cast<std::size_t>(out.step),
                               static_cast<std::size_t>(out.apart),
                               of.epilogue & (relu | gelu),
-                              biased ? static_cast<const char*>(of.bias) : nullptr};
+                              biased ? static_cast<const char*>(of.bias) : nullptr,
+                              found[5] != 0};
   if (driver()->enqueue(stream, multiply, product) == 0) return success;
   delete product;
   return execution_failed;

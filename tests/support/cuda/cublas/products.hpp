@@ -126,6 +126,7 @@ struct Product {
   std::size_t c_step, c_matrices_apart;
   int activation = 0;
   const char* bias = nullptr;
+  bool splits = false;  ///< the inner dimension, and adds the parts in the type of c
 };
 
 /// The activations of cublasLtEpilogue_t.
@@ -143,9 +144,12 @@ void set(const Product& p, std::size_t matrix, std::size_t i, std::size_t j) {
   Sum sum = 0;
   for (std::size_t l = 0; l < static_cast<std::size_t>(p.k); ++l) {
     const double product = number_at(p.a, matrix, i, l) * number_at(p.b, matrix, l, j);
-    if constexpr (std::is_same_v<Sum, float>)
+    if constexpr (std::is_same_v<Sum, float>) {
       sum += static_cast<float>(product);
-    else
+      if (const C part(sum); p.splits && l % 16 == 15)
+        sum = static_cast<float>(
+            number_at({reinterpret_cast<const char*>(&part), p.c_type, false, 0, 0}, 0, 0, 0));
+    } else
       sum += static_cast<Sum>(static_cast<std::int32_t>(product));  // wraps around
   }
   C& c = reinterpret_cast<C*>(p.c)[matrix * p.c_matrices_apart + j * p.c_step + i];
