@@ -1,5 +1,5 @@
-/// Products with epilogues by cuBLASLt, found at run time. Its structures are opaque: they have the sizes and numbers of its
-/// documentation (cuBLAS 12 and 13).
+// Products with epilogues by cuBLASLt, found at run time. Its structures are opaque: they have the sizes and numbers of its
+// documentation (cuBLAS 12 and 13).
 #include <array>
 #include <atomic>
 #include <bit>
@@ -120,7 +120,7 @@ std::uint32_t alignment_of(const void* address) {
   return 1u << std::countr_zero(reinterpret_cast<std::uintptr_t>(address) | 256);
 }
 
-/// What a product needs, apart from addresses. cuBLASLt is column-major: the first matrix is b, the second is a, and
+/// The description of a product without its addresses. cuBLASLt is column-major: the first matrix is b, the second is a, and
 /// their product is the transpose of c.
 struct Plan {
   Object operation, first, second, result;
