@@ -190,6 +190,17 @@ void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
 void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSummary> summary,
                   std::uint32_t groups, std::uint32_t counts, float tolerance);
 
+/// The elements of a block of a sparse matrix; `shaders/include/csr.glsl` documents the layout of `blocks`.
+inline constexpr std::uint32_t csr_block = 1024;
+/// Adds up the products of whole blocks, at `level` 1 the sums of blocks.
+void csr_multiply_blocks(Range range, std::span<const std::uint32_t> offsets,
+                         std::span<const std::uint32_t> columns, std::span<const float> values,
+                         std::span<const float> x, std::span<float> blocks, std::uint32_t level);
+/// Computes the rows of the product.
+void csr_multiply(Range range, std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> columns,
+                  std::span<const float> values, std::span<const float> x, std::span<const float> blocks,
+                  std::span<float> y, std::uint32_t lanes_log2);
+
 }  // namespace cpu
 }  // namespace workloads
 }  // namespace v0
