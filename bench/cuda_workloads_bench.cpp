@@ -12,10 +12,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "cuda.hpp"
 #include "lane.hpp"
+#include "peers/raw_cublaslt.hpp"
 
 namespace {
 
@@ -250,6 +252,95 @@ BENCHMARK(matmul_cublas)
 // As many rows as a step of decoding has.
 BENCHMARK_CAPTURE(matmul_half_wye, few_rows, 16)
     ->Name("cuda_matmul_own_half_16x4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+/// Products of 16 bits into 16 bits, with or without a bias and ReLU.
+template <class T>
+struct Narrow {
+  std::vector<T> a = narrowed<T>(random_values<float>(side() * side(), 7));
+  std::vector<T> b = narrowed<T>(random_values<float>(side() * side(), 8));
+  std::vector<T> bias = narrowed<T>(random_values<float>(side(), 9));
+
+  std::vector<double> expected(bool ends) const {
+    auto row = first_row(std::vector<float>(a.begin(), a.end()), std::vector<float>(b.begin(), b.end()));
+    for (std::size_t j = 0; ends && j < row.size(); ++j)
+      row[j] = std::max(row[j] + static_cast<double>(static_cast<float>(bias[j])), 0.0);
+    return row;
+  }
+};
+
+template <class T>
+void matmul_narrow_wye(benchmark::State& state, bool ends) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const Narrow<T> of;
+  auto a = runtime->array(of.a), b = runtime->array(of.b), bias = runtime->array(of.bias),
+       c = runtime->array<T>(of.a.size());
+  wye::workloads::MatmulEpilogue<T> epilogue;
+  if (ends) epilogue = {.bias = bias, .activation = wye::workloads::Activation::relu};
+  run_job(state, *runtime, wye::workloads::matmul(a, b, c, {side(), side(), side()}, {}, epilogue), c,
+          of.expected(ends), 1e-2);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * side() * side() * side()));
+}
+
+template <class T>
+void matmul_cublaslt(benchmark::State& state, bool ends) {
+  auto cuda = raw(state);
+  if (!cuda) return;
+  const Narrow<T> of;
+  const std::size_t bytes = side() * side() * sizeof(T);
+  const std::uint64_t a = cuda->memory(bytes), b = cuda->memory(bytes), c = cuda->memory(bytes),
+                      bias = cuda->memory(side() * sizeof(T)),
+                      workspace = cuda->memory(wye_bench::RawCublasLt::workspace_bytes);
+  if (a == 0 || b == 0 || c == 0 || bias == 0 || workspace == 0) return state.SkipWithError("no room");
+  wye_bench::RawCublasLt lt;
+  if (const std::string why = lt.prepare(cuda->stream(), static_cast<int>(side()),
+                                         std::is_same_v<T, wye::bfloat16>, ends ? bias : 0, workspace);
+      !why.empty())
+    return state.SkipWithError(why.c_str());
+  std::vector<T> row(side());
+  if (!cuda->write(a, of.a.data(), bytes) || !cuda->write(b, of.b.data(), bytes) ||
+      !cuda->write(bias, of.bias.data(), side() * sizeof(T)) || !lt.multiply(a, b, c) ||
+      !cuda->read(row.data(), c, side() * sizeof(T)))
+    return state.SkipWithError("failed");
+  const auto expected = of.expected(ends);
+  for (std::size_t j = 0; j < side(); ++j)
+    if (!(std::abs(static_cast<double>(static_cast<float>(row[j])) - expected[j]) <= 1e-2 * expected[j]))
+      return state.SkipWithError("the product is something else");
+  for (auto _ : state)
+    if (!lt.multiply(a, b, c) || !cuda->wait()) state.SkipWithError("failed");
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * side() * side() * side()));
+}
+
+void narrow_by_wye(benchmark::State& state, bool is_bfloat16, bool ends) {
+  (is_bfloat16 ? matmul_narrow_wye<wye::bfloat16> : matmul_narrow_wye<wye::half>)(state, ends);
+}
+void narrow_by_cublaslt(benchmark::State& state, bool is_bfloat16, bool ends) {
+  (is_bfloat16 ? matmul_cublaslt<wye::bfloat16> : matmul_cublaslt<wye::half>)(state, ends);
+}
+BENCHMARK_CAPTURE(narrow_by_wye, half, false, false)
+    ->Name("cuda_matmul_half_4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(narrow_by_cublaslt, half, false, false)
+    ->Name("cuda_matmul_half_4096/cublaslt")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(narrow_by_wye, bfloat16, true, false)
+    ->Name("cuda_matmul_bfloat16_4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(narrow_by_cublaslt, bfloat16, true, false)
+    ->Name("cuda_matmul_bfloat16_4096/cublaslt")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(narrow_by_wye, half_relu, false, true)
+    ->Name("cuda_matmul_half_relu_4096/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(narrow_by_cublaslt, half_relu, false, true)
+    ->Name("cuda_matmul_half_relu_4096/cublaslt")
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 

@@ -4,6 +4,7 @@
 #include <wye/base/dynamic_library.hpp>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
+#include <wye/workloads/csr_multiply.hpp>
 #include <wye/workloads/dot.hpp>
 #include <wye/workloads/matmul.hpp>
 #include <wye/workloads/norm.hpp>
@@ -79,12 +80,28 @@ void change_floor(benchmark::State& state, std::size_t n) {
 
 constexpr std::size_t side = 1024;
 
-void matmul_wye(benchmark::State& state) {
-  const auto a = values(side * side, 1), b = values(side * side, 2);
+void matmul_wye(benchmark::State& state, bool transposed_a, bool ends) {
+  const auto a = values(side * side, 1), b = values(side * side, 2), bias = values(side, 3),
+             residual = values(side * side, 4);
   std::vector<float> c(side * side);
-  run(state, workloads::matmul(a, b, c));
+  workloads::MatmulEpilogue<float> epilogue;
+  if (ends) {
+    epilogue = {.scale = 0.5f, .bias = bias, .activation = workloads::Activation::gelu, .residual = residual};
+  }
+  run(state, workloads::matmul(a, b, c, {side, side, side}, {.transposed_a = transposed_a}, epilogue));
 }
-BENCHMARK(matmul_wye)->Name("matmul_1024_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(matmul_wye, plain, false, false)->Name("matmul_1024_cpu/wye")->UseRealTime();
+/// Scaled, with bias, gelu and a residual.
+BENCHMARK_CAPTURE(matmul_wye, epilogue, false, true)->Name("matmul_epilogue_1024_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(matmul_wye, without_epilogue, false, false)
+    ->Name("matmul_epilogue_1024_cpu/product")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(matmul_wye, transposed, true, false)
+    ->Name("matmul_transposed_a_1024_cpu/wye")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(matmul_wye, not_transposed, false, false)
+    ->Name("matmul_transposed_a_1024_cpu/product")
+    ->UseRealTime();
 
 /// The serial OpenBLAS in row panels, one for each thread.
 void matmul_openblas(benchmark::State& state) {
@@ -356,6 +373,54 @@ void attention_by_scores(benchmark::State& state) {
 }
 BENCHMARK(attention_by_scores)->Name("attention_8x1024x64_cpu/three_workloads")->UseRealTime();
 
+// --- products of a sparse matrix and a vector, beside the loop of scipy's csr_matvec
+
+struct Sparse {
+  std::vector<std::uint32_t> offsets, columns;
+  std::vector<float> values, x;
+};
+
+/// A matrix of 1,000,000 rows and columns. The lengths of rows differ, ten elements on average.
+Sparse sparse() {
+  constexpr std::uint32_t rows = 1'000'000;
+  std::mt19937 random(8);
+  Sparse a{.offsets = {0}, .columns = {}, .values = {}, .x = values(rows, 9)};
+  a.offsets.reserve(rows + 1);
+  for (std::uint32_t row = 0; row < rows; ++row)
+    a.offsets.push_back(a.offsets.back() + static_cast<std::uint32_t>(random() % 21));
+  a.columns.resize(a.offsets.back());
+  for (std::uint32_t& column : a.columns) column = static_cast<std::uint32_t>(random() % rows);
+  a.values = values(a.columns.size(), 10);
+  return a;
+}
+
+void csr_multiply_wye(benchmark::State& state) {
+  const Sparse a = sparse();
+  std::vector<float> y(a.x.size());
+  run(state, workloads::csr_multiply(a.offsets, a.columns, a.values, a.x, y));
+}
+BENCHMARK(csr_multiply_wye)->Name("csr_multiply_10M_cpu/wye")->UseRealTime();
+
+void multiply_by_row(std::span<const std::uint32_t> offsets, const std::uint32_t* columns,
+                     const float* factors, const float* x, std::span<float> y) {
+  for (std::size_t row = 0; row < y.size(); ++row) {
+    float sum = 0;
+    for (std::uint32_t i = offsets[row]; i < offsets[row + 1]; ++i) sum += factors[i] * x[columns[i]];
+    y[row] = sum;
+  }
+}
+
+void csr_multiply_one_thread(benchmark::State& state) {
+  const Sparse a = sparse();
+  std::vector<float> y(a.x.size());
+  for (auto _ : state) {
+    multiply_by_row(a.offsets, a.columns.data(), a.values.data(), a.x.data(), y);
+    benchmark::DoNotOptimize(y.data());
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(csr_multiply_one_thread)->Name("csr_multiply_10M_cpu/one_thread_csr")->UseRealTime();
+
 // --- PageRank: 20 iterations, beside as many products of the matrix and a vector as scipy makes them
 
 constexpr std::uint32_t nodes = 100'000, links_in_all = 1'000'000;
@@ -389,12 +454,7 @@ void pagerank_csr(benchmark::State& state) {
   std::vector<float> y(nodes);
   for (auto _ : state)
     for (std::uint32_t k = 0; k < iterations; ++k) {
-      for (std::uint32_t node = 0; node < nodes; ++node) {
-        float sum = 0;
-        for (std::uint32_t i = links.offsets[node]; i < links.offsets[node + 1]; ++i)
-          sum += weights[i] * x[links.sources[i]];
-        y[node] = sum;
-      }
+      multiply_by_row(links.offsets, links.sources.data(), weights.data(), x.data(), y);
       benchmark::DoNotOptimize(y.data());
       benchmark::ClobberMemory();
     }

@@ -276,6 +276,8 @@ bool RawCuda::open_cublas(std::string& why) {
   return true;
 }
 
+void* RawCuda::stream() const { return state_->stream; }
+
 bool RawCuda::multiply(std::uint64_t a, std::uint64_t b, std::uint64_t c, int n) {
   const float one = 1, zero = 0;
   // Column after column it is c' = b' a'.

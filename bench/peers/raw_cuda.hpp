@@ -50,6 +50,8 @@ class RawCuda {
   /// c = a b, row after row, by cuBLAS in float32; false, and why, where there is no cuBLAS.
   bool open_cublas(std::string& why);
   bool multiply(std::uint64_t a, std::uint64_t b, std::uint64_t c, int n);
+  /// The stream of all calls: a CUstream.
+  void* stream() const;
 
  private:
   struct State;

@@ -1,6 +1,7 @@
 #pragma once
 // A sum of exponentials as {largest exponent, sum of exp(exponent - largest)}, which cannot overflow. Source:
 // see `exponents.glsl`.
+#include "exponential.cuh"
 #include "team.cuh"
 
 struct ExponentSum {
@@ -10,9 +11,6 @@ __device__ ExponentSum shuffled(ExponentSum v, int bits) { return {shuffled(v.mo
 
 constexpr float largest_float = 3.4028234e38f;
 constexpr ExponentSum no_exponents = {-largest_float, 0.0f};
-
-// Returns exp(v) for v <= 0.
-__device__ float exponential(float v) { return v < -87.0f ? 0.0f : expf(v); }
 
 // Returns the rounded product. It must not be fused with a subtraction, because the largest exponent minus
 // itself must be 0.

@@ -1,11 +1,9 @@
 // A sum of exponentials as {largest exponent, sum of exp(exponent - largest)}, which cannot overflow.
 // Source: Milakov and Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
+#include "exponential.glsl"
 #define PARTIAL vec2
 
 const vec2 nothing = vec2(-3.4028234e38, 0.0);
-
-// Returns exp(v) for v <= 0. Does not use the built-in function, because drivers disagree far below zero.
-float exponential(float v) { return v < -87.0 ? 0.0 : exp(v); }
 
 // Returns the rounded product. It must not be fused with a subtraction, because the largest exponent minus
 // itself must be 0.

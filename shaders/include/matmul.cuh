@@ -4,6 +4,7 @@
 // 128-bit loads from shared memory then have no bank conflicts. While a block computes 8 steps of the inner
 // dimension, it loads the next 8 to registers, then to the other half of the shared memory. It needs one
 // barrier per 8 steps.
+#include "epilogue.cuh"
 #include "numbers.cuh"
 #include "product.cuh"
 
@@ -100,8 +101,8 @@ __device__ void write_four(unsigned short* to, const float* sums, unsigned left,
   if (left > 2) T::write_two(to + 2, left - 2, false, sums[2], sums[3]);
 }
 
-template <class T, class C>
-__device__ void multiply(const typename T::Number* a, const typename T::Number* b, C* c, const Product& shape,
+template <class T, class C, class E>
+__device__ void multiply(const typename T::Number* a, const typename T::Number* b, C* c, const Product& shape, const E& epilogue,
                          ProductTiles& tiles) {
   Place place;
   if (!find_place(shape, place)) return;
@@ -111,8 +112,10 @@ __device__ void multiply(const typename T::Number* a, const typename T::Number* 
   b += place.matrix * shape.b_step;
 
   const unsigned depth = shape.last - shape.first;
-  const Fetcher<T> fetch_a = fetch_rows<T>(a + shape.first, row, shape.rows, shape.inner, depth);
-  const Fetcher<T> fetch_b = shape.transposed != 0
+  const Fetcher<T> fetch_a = shape.transposed_a != 0
+                                 ? fetch_columns<T>(a + Size(shape.first) * shape.rows, row, shape.rows, depth)
+                                 : fetch_rows<T>(a + shape.first, row, shape.rows, shape.inner, depth);
+  const Fetcher<T> fetch_b = shape.transposed_b != 0
                                  ? fetch_rows<T>(b + shape.first, column, shape.columns, shape.inner, depth)
                                  : fetch_columns<T>(b + Size(shape.first) * shape.columns, column, shape.columns, depth);
   const unsigned x = threadIdx.x % 16 * 4, y = threadIdx.x / 16 * 4;
@@ -138,15 +141,21 @@ __device__ void multiply(const typename T::Number* a, const typename T::Number* 
     __syncthreads();
   }
 
-  c += tiles.place.matrix * shape.c_step;
-  const bool quads = reinterpret_cast<Size>(c) % (4 * sizeof(C)) == 0 && shape.columns % 4 == 0, add = shape.first != 0;
+  const Size start = tiles.place.matrix * shape.c_step;
+  c += start;
+  const bool quads = reinterpret_cast<Size>(c) % (4 * sizeof(C)) == 0 && shape.columns % 4 == 0;
+  const bool ends = epilogue.any(), add = shape.first != 0 && !ends;
   const unsigned first = tiles.place.row + y, at = tiles.place.column + x;
   const unsigned low = at < shape.columns ? shape.columns - at : 0, high = low > 64 ? low - 64 : 0;
   C* to = c + Size(first) * shape.columns + at;
 #pragma unroll
   for (unsigned r = 0; r < 8; ++r) {
     if (r == 4) to += Size(60) * shape.columns;
-    if (first + r % 4 + r / 4 * 64 < shape.rows) {
+    const unsigned line = first + r % 4 + r / 4 * 64;
+    if (line < shape.rows) {
+      if (ends)
+        finish(sums[r], reinterpret_cast<float(*)[256]>(tiles.a), epilogue, start + Size(line) * shape.columns, shape.columns,
+               [at](unsigned i) { return at + i % 4 + i / 4 * 64; });
       write_four<T>(to, &sums[r][0], low, quads, add);
       write_four<T>(to + 64, &sums[r][4], high, quads, add);
     }

@@ -1,6 +1,6 @@
-// c = a b over the first stretch of the inner dimension, c += a b over others. Elements are floats, or narrow
-// numbers with HALF, BFLOAT16 or INT8. With ROUNDED, c has 16 bits too, and one stretch has all of the inner
-// dimension. A workgroup computes 64 x 64 elements of c, an invocation 4 x 4 elements, 16 apart, in registers;
+// c = a b over the first stretch of the inner dimension, c += a b over others, then the epilogue. Elements are floats, or
+// narrow numbers with HALF, BFLOAT16 or INT8, which has no epilogue. With ROUNDED, c and the epilogue's numbers have 16 bits
+// too, and `sums` has the floats of the stretches before the last. A workgroup computes 64 x 64 elements of c, an invocation 4 x 4 elements, 16 apart, in registers;
 // with ROUNDED 4 x 2 pairs, because it writes words. It uses no shared memory, which costs lavapipe ten times
 // more than it saves. Adjacent invocations load adjacent elements.
 #include "span.glsl"
@@ -12,9 +12,11 @@ struct Product {
   uint inner;
   uint first;  // the stretch: [first, last)
   uint last;
-  uint transposed;  // whether b is given as columns x inner
-  uint batch;       // matrices
-  uint unused;
+  uint transposed_a;  // whether a is given as inner x rows
+  uint transposed_b;  // whether b is given as columns x inner
+  uint batch;         // matrices
+  uint activation;    // of the epilogue
+  float scale;
   uvec2 a_step;  // elements between the beginnings of matrices
   uvec2 b_step;
   uvec2 c_step;
@@ -36,6 +38,8 @@ layout(buffer_reference, std430, buffer_reference_align = 4) buffer Ints { int a
 #ifdef ROUNDED
 #include "words.glsl"
 #define ResultSpan WordSpan
+#define ExtraSpan ElementSpan
+float extra_at(uvec2 address, uvec2 index) { return at(line_of(address, index), 0); }
 const uvec4 columns_of_invocation = uvec4(0, 1, 32, 33);
 const uint adjacent_columns = 2;
 #else
@@ -43,6 +47,8 @@ struct ResultSpan {
   Results data;
   uvec2 size;
 };
+#define ExtraSpan ConstFloatSpan
+float extra_at(uvec2 address, uvec2 index) { return ConstFloats(element(address, index)).at[0]; }
 const uvec4 columns_of_invocation = uvec4(0, 16, 32, 48);
 const uint adjacent_columns = 1;
 #endif
@@ -50,19 +56,42 @@ const uint adjacent_columns = 1;
 layout(push_constant) uniform Arguments {
   ElementSpan a;
   ElementSpan b;
+#ifndef INT8
+  ExtraSpan bias;      // of the columns, or empty
+  ExtraSpan residual;  // as c, or empty
+#endif
+#ifdef ROUNDED
+  ConstFloatSpan sums;  // as c
+#endif
   ResultSpan c;
   Product shape;
 };
 
-Line a_row(uint n, uint row) {
-  return line_of(uvec2(a.data), plus(times(shape.a_step, n), plus(product(row, shape.inner), uvec2(shape.first, 0))));
+// Returns the stretch of line `i` of a matrix: a row if its elements are adjacent, otherwise one of `lines` columns.
+Line stretch_of(ElementSpan matrix, uvec2 begin, uint i, bool adjacent, uint lines) {
+  const uvec2 start =
+      adjacent ? plus(product(i, shape.inner), uvec2(shape.first, 0)) : plus(product(shape.first, lines), uvec2(i, 0));
+  return line_of(uvec2(matrix.data), plus(begin, start));
+}
+Line a_row(uint n, uint row) { return stretch_of(a, times(shape.a_step, n), row, shape.transposed_a == 0, shape.rows); }
+Line b_column(uint n, uint column) {
+  return stretch_of(b, times(shape.b_step, n), column, shape.transposed_b != 0, shape.columns);
 }
 
-Line b_column(uint n, uint column) {
-  const uvec2 start = shape.transposed != 0 ? plus(product(column, shape.inner), uvec2(shape.first, 0))
-                                            : plus(product(shape.first, shape.columns), uvec2(column, 0));
-  return line_of(uvec2(b.data), plus(times(shape.b_step, n), start));
+#ifdef INT8
+int finished(int sum, uvec2 index, uint column) { return sum; }
+#else
+#include "epilogue.glsl"
+// Returns element `index` of c, which is in `column`.
+float finished(float sum, uvec2 index, uint column) {
+  if (shape.last != shape.inner) return sum;
+  sum *= shape.scale;
+  if (bias.size != uvec2(0)) sum += extra_at(uvec2(bias.data), uvec2(column, 0));
+  sum = activated(sum, shape.activation);
+  if (residual.size != uvec2(0)) sum += extra_at(uvec2(residual.data), index);
+  return sum;
 }
+#endif
 
 #ifdef ROUNDED
 void write_row(uint n, uint row, uint column, Sums values) {
@@ -71,22 +100,26 @@ void write_row(uint n, uint row, uint column, Sums values) {
   for (uint i = 0; i < 4; i += 2) {
     const uint at = column + columns_of_invocation[i];
     if (at >= shape.columns) return;
-    const uvec2 index = plus(line, uvec2(at, 0));
-    write_bytes(half_element(uvec2(c.data), index), shape.columns - at > 1 ? 4 : 2,
-                narrow(floatBitsToUint(values[i])) | narrow(floatBitsToUint(values[i + 1])) << 16);
+    const uint count = min(shape.columns - at, 2);
+    const uvec2 first = plus(line, uvec2(at, 0));
+    uint bits = 0;
+    for (uint j = 0; j < count; ++j) {
+      const uvec2 index = plus(first, uvec2(j, 0));
+      const float before = shape.first != 0 ? ConstFloats(element(uvec2(sums.data), index)).at[0] : 0.0;
+      bits |= narrow(floatBitsToUint(finished(before + values[i + j], index, at + j))) << (16 * j);
+    }
+    write_bytes(half_element(uvec2(c.data), first), 2 * count, bits);
   }
 }
 #else
 void write_row(uint n, uint row, uint column, Sums values) {
   if (row >= shape.rows) return;
-  Results to = Results(element(uvec2(c.data), plus(times(shape.c_step, n), product(row, shape.columns))));
+  const uvec2 line = plus(times(shape.c_step, n), product(row, shape.columns));
+  Results to = Results(element(uvec2(c.data), line));
   for (uint i = 0; i < 4; ++i) {
     const uint at = column + columns_of_invocation[i];
     if (at >= shape.columns) return;
-    if (shape.first != 0)
-      to.at[at] += values[i];
-    else
-      to.at[at] = values[i];
+    to.at[at] = finished(shape.first != 0 ? to.at[at] + values[i] : values[i], plus(line, uvec2(at, 0)), at);
   }
 }
 #endif
@@ -108,15 +141,15 @@ void main() {
   const uvec4 s = min(column + columns_of_invocation, shape.columns - 1);
   Line a0 = a_row(n, r.x), a1 = a_row(n, r.y), a2 = a_row(n, r.z), a3 = a_row(n, r.w);
   Line b0 = b_column(n, s.x), b1 = b_column(n, s.y), b2 = b_column(n, s.z), b3 = b_column(n, s.w);
-  const uint step = shape.transposed != 0 ? 1 : shape.columns;
+  const uint a_step = shape.transposed_a != 0 ? shape.rows : 1, b_step = shape.transposed_b != 0 ? 1 : shape.columns;
 
   Sums c0 = Sums(0), c1 = Sums(0), c2 = Sums(0), c3 = Sums(0);
-  for (uint i = 0, k = 0; i < shape.last - shape.first; ++i, k += step) {
+  for (uint i = 0, p = 0, k = 0; i < shape.last - shape.first; ++i, p += a_step, k += b_step) {
     const Sums right = Sums(at(b0, k), at(b1, k), at(b2, k), at(b3, k));
-    c0 = ADD_PRODUCT(Sums(at(a0, i)), right, c0);
-    c1 = ADD_PRODUCT(Sums(at(a1, i)), right, c1);
-    c2 = ADD_PRODUCT(Sums(at(a2, i)), right, c2);
-    c3 = ADD_PRODUCT(Sums(at(a3, i)), right, c3);
+    c0 = ADD_PRODUCT(Sums(at(a0, p)), right, c0);
+    c1 = ADD_PRODUCT(Sums(at(a1, p)), right, c1);
+    c2 = ADD_PRODUCT(Sums(at(a2, p)), right, c2);
+    c3 = ADD_PRODUCT(Sums(at(a3, p)), right, c3);
   }
   write_row(n, row, column, c0);
   write_row(n, row + 16, column, c1);

@@ -18,6 +18,7 @@ struct Float {
     return q;
   }
   __device__ static Quad values(Four four) { return four; }
+  __device__ static float at(const float* from) { return *from; }
 
   // Writes the first `count` of two numbers. `together`: whether the two are aligned to their size.
   __device__ static void write_two(float* to, unsigned count, bool, float low, float high) {
@@ -47,6 +48,11 @@ struct Sixteen {
     T::split(four.low, q.x, q.y);
     T::split(four.high, q.z, q.w);
     return q;
+  }
+  __device__ static float at(const Number* from) {
+    float low, high;
+    T::split(*from, low, high);
+    return low;
   }
 
   __device__ static void write_two(Number* to, unsigned count, bool together, float low, float high) {

@@ -1,6 +1,6 @@
 #pragma once
-// Products of matrices: c = a b over the first stretch of the inner dimension, c += a b over others. A block
-// of 256 threads computes 128 x 128 elements of c.
+// Products of matrices: c = a b over the first stretch of the inner dimension, c += a b over others, then the epilogue.
+// A block of 256 threads computes 128 x 128 elements of c.
 #include "quads.cuh"
 
 struct Product {
@@ -9,9 +9,11 @@ struct Product {
   unsigned inner;
   unsigned first;  // the stretch: [first, last)
   unsigned last;
-  unsigned transposed;  // whether b is given as columns x inner
-  unsigned batch;       // matrices
-  unsigned unused;
+  unsigned transposed_a;  // whether a is given as inner x rows
+  unsigned transposed_b;  // whether b is given as columns x inner
+  unsigned batch;         // matrices
+  unsigned activation;    // of the epilogue
+  float scale;
   Size a_step;  // elements between the beginnings of matrices
   Size b_step;
   Size c_step;

@@ -4,6 +4,7 @@
 // columns, with the same layout in registers. It computes 32 x 64 elements of c, which are 2 x 8 such pieces.
 // A block multiplies 8 words of each line at a time, a stage. Since sm_80, copies of the next two stages to shared
 // memory are in flight meanwhile. Before, it loads the next stage to registers, then stores it.
+#include "epilogue.cuh"
 #include "numbers.cuh"
 #include "product.cuh"
 
@@ -356,24 +357,39 @@ __device__ void load_columns_of(unsigned (&to)[4], const TensorTile<T>& tile, un
   make_operands<T>(to);
 }
 
-template <class T, class C>
+// Loads a lane's words of 16 rows of a from `row` on. Their order is not that of columns.
+template <class T>
+__device__ void load_rows_of(unsigned (&to)[4], const TensorTile<T>& tile, unsigned row, bool by_lines) {
+  if (by_lines) {
+    load_pieces(to, &tile.lines[row]);
+    make_operands<T>(to);
+    return;
+  }
+  load_columns_of<T>(to, tile, row, false);
+  const unsigned second = to[1];
+  to[1] = to[2];
+  to[2] = second;
+}
+
+template <class T, class C, class E>
 __device__ void multiply_words(const typename T::Number* a, const typename T::Number* b, C* c, const Product& shape,
-                               TensorTiles<T>& tiles) {
+                               const E& epilogue, TensorTiles<T>& tiles) {
   typedef typename T::Sum Sum;
   Place place;
   if (!find_place(shape, place)) return;
-  a += place.matrix * shape.a_step + shape.first;
+  a += place.matrix * shape.a_step;
   b += place.matrix * shape.b_step;
-  c += place.matrix * shape.c_step;
 
   const unsigned depth = shape.last - shape.first;
-  const WordFetcher<T> fetch_a = fetch_word_rows<T>(a, place.row, shape.rows, shape.inner, depth);
+  const WordFetcher<T> fetch_a =
+      shape.transposed_a != 0 ? fetch_word_columns<T>(a + Size(shape.first) * shape.rows, place.row, shape.rows, depth)
+                              : fetch_word_rows<T>(a + shape.first, place.row, shape.rows, shape.inner, depth);
   const WordFetcher<T> fetch_b =
-      shape.transposed != 0 ? fetch_word_rows<T>(b + shape.first, place.column, shape.columns, shape.inner, depth)
-                            : fetch_word_columns<T>(b + Size(shape.first) * shape.columns, place.column, shape.columns, depth);
+      shape.transposed_b != 0 ? fetch_word_rows<T>(b + shape.first, place.column, shape.columns, shape.inner, depth)
+                              : fetch_word_columns<T>(b + Size(shape.first) * shape.columns, place.column, shape.columns, depth);
   const unsigned warp = threadIdx.x / 32, down = warp / 2 * 32, right = warp % 2 * 64;
   const bool inside = place.row + down < shape.rows && place.column + right < shape.columns;
-  const bool by_lines = T::per_word == 4 || shape.transposed != 0;
+  const bool a_by_lines = T::per_word == 4 || shape.transposed_a == 0, b_by_lines = T::per_word == 4 || shape.transposed_b != 0;
 
   Sum sums[2][8][4] = {};
   unsigned next_a[4], next_b[4];
@@ -399,14 +415,11 @@ __device__ void multiply_words(const typename T::Number* a, const typename T::Nu
     if (inside) {
       unsigned left[2][4];
 #pragma unroll
-      for (unsigned m = 0; m < 2; ++m) {
-        load_pieces(left[m], &tiles.a[now].lines[down + m * 16]);
-        make_operands<T>(left[m]);
-      }
+      for (unsigned m = 0; m < 2; ++m) load_rows_of<T>(left[m], tiles.a[now], down + m * 16, a_by_lines);
 #pragma unroll
       for (unsigned n = 0; n < 8; n += 2) {
         unsigned both[4];
-        load_columns_of<T>(both, tiles.b[now], right + n * 8, by_lines);
+        load_columns_of<T>(both, tiles.b[now], right + n * 8, b_by_lines);
 #pragma unroll
         for (unsigned m = 0; m < 2; ++m) {
           T::multiply(sums[m][n], left[m], both[0], both[1]);
@@ -422,17 +435,26 @@ __device__ void multiply_words(const typename T::Number* a, const typename T::Nu
     now = now + 1 == stages ? 0 : now + 1;
   }
 
-  const bool add = shape.first != 0, pairs = reinterpret_cast<Size>(c) % (2 * sizeof(C)) == 0 && shape.columns % 2 == 0;
+  const bool ends = epilogue.any(), add = shape.first != 0 && !ends;
+  const Size start = place.matrix * shape.c_step;
+  const bool pairs = reinterpret_cast<Size>(c + start) % (2 * sizeof(C)) == 0 && shape.columns % 2 == 0;
+  if (ends) __syncthreads();
   const unsigned lane = threadIdx.x % 32, row = place.row + down + lane / 4, column = place.column + right + lane % 4 * 2;
 #pragma unroll
   for (unsigned m = 0; m < 4; ++m) {
     if (row + m * 8 >= shape.rows) continue;
-    C* const line = c + Size(row + m * 8) * shape.columns;
+    Sum values[16];
+#pragma unroll
+    for (unsigned i = 0; i < 16; ++i) values[i] = sums[m / 2][i / 2][m % 2 * 2 + i % 2];
+    const Size line = start + Size(row + m * 8) * shape.columns;
+    if (ends)
+      finish(values, reinterpret_cast<Sum(*)[256]>(&tiles), epilogue, line, shape.columns,
+             [column](unsigned i) { return column + i / 2 * 8 + i % 2; });
 #pragma unroll
     for (unsigned n = 0; n < 8; ++n) {
       const unsigned at = column + n * 8;
       if (at < shape.columns)
-        write_sums<T>(line + at, shape.columns - at, pairs, add, {sums[m / 2][n][m % 2 * 2], sums[m / 2][n][m % 2 * 2 + 1]});
+        write_sums<T>(c + line + at, shape.columns - at, pairs, add, {values[2 * n], values[2 * n + 1]});
     }
   }
 }

@@ -3,7 +3,8 @@
 
 extern "C" __global__ void __launch_bounds__(256, 2)
     wye_matmul_half_rounded_plain(wye_span<const unsigned short> a, wye_span<const unsigned short> b,
-                                  wye_span<unsigned short> c, Product shape) {
+                                  wye_span<const unsigned short> bias, wye_span<const unsigned short> residual,
+                                  wye_span<const float> sums, wye_span<unsigned short> c, Product shape) {
   __shared__ ProductTiles tiles;
-  multiply<Half>(a.data, b.data, c.data, shape, tiles);
+  multiply<Half>(a.data, b.data, c.data, shape, Epilogue<Half>{bias, residual, sums.data, shape}, tiles);
 }

@@ -91,7 +91,7 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
               .a_step = size,
               .b = as_floats(some.k + key * size, keys * size, room),
               .b_step = size,
-              .transposed = true,
+              .transposed_b = true,
               .c = scores,
               .c_step = keys});
     for (std::size_t r = 0; r < rows; ++r) {

@@ -141,21 +141,20 @@ void masked_attention(Range range, std::span<const bfloat16> q, std::span<const 
                       std::span<const bfloat16> v, std::span<bfloat16> result, std::span<const float> mask,
                       std::span<float> state, AttentionStretch stretch);
 
-/// Computes c = a b over one stretch of the inner dimension, or c += a b. Converts other numbers to float.
-void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
-            Product shape);
-void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<float> c, Product shape);
-void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> b, std::span<float> c,
-            Product shape);
+/// Computes c = a b over one stretch of the inner dimension, or c += a b, and the epilogue after the last. Converts other
+/// numbers to float.
+template <class T>
+void matmul(Range range, std::span<const T> a, std::span<const T> b, std::span<const float> bias,
+            std::span<const float> residual, std::span<float> c, Product shape);
 void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::int8_t> b,
             std::span<std::int32_t> c, Product shape);
-/// Computes c = a b over the whole inner dimension in float, and rounds each sum once.
-void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<half> c, Product shape);
-void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> b, std::span<bfloat16> c,
-            Product shape);
+/// Computes the last stretch in float, adds `sums` of the stretches before, and rounds after the epilogue.
+template <class T>
+void matmul_rounded(Range range, std::span<const T> a, std::span<const T> b, std::span<const T> bias,
+                    std::span<const T> residual, std::span<const float> sums, std::span<T> c, Product shape);
 /// Rounds to 16 bits.
-void narrow(Range range, std::span<const float> from, std::span<half> to);
-void narrow(Range range, std::span<const float> from, std::span<bfloat16> to);
+void narrow(std::span<const float> from, half* to);
+void narrow(std::span<const float> from, bfloat16* to);
 /// Converts rows that begin `step` apart to floats. The rows in `to` are contiguous.
 void widen(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
 void widen(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
@@ -164,6 +163,7 @@ void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::
 /// their own. The serial OpenBLAS of Debian 12 (0.3.21, built without locks) computes wrong sums if two
 /// threads call it at the same time.
 void multiply(const Block& block);
+void finish(const BlockEpilogue& block);
 
 /// Quantizes and dequantizes blocks. Items are blocks, and elements.
 void quantize(Range range, std::span<const float> x, std::span<std::uint8_t> blocks, BlockLayout layout);
@@ -199,6 +199,17 @@ void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
                    float damping);
 void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSummary> summary,
                   std::uint32_t groups, std::uint32_t counts, float tolerance);
+
+/// The elements of a block of a sparse matrix; `shaders/include/csr.glsl` documents the layout of `blocks`.
+inline constexpr std::uint32_t csr_block = 1024;
+/// Adds up the products of whole blocks, at `level` 1 the sums of blocks.
+void csr_multiply_blocks(Range range, std::span<const std::uint32_t> offsets,
+                         std::span<const std::uint32_t> columns, std::span<const float> values,
+                         std::span<const float> x, std::span<float> blocks, std::uint32_t level);
+/// Computes the rows of the product.
+void csr_multiply(Range range, std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> columns,
+                  std::span<const float> values, std::span<const float> x, std::span<const float> blocks,
+                  std::span<float> y, std::uint32_t lanes_log2);
 
 }  // namespace cpu
 }  // namespace workloads

@@ -36,18 +36,6 @@ constexpr Status statuses[] = {
     {16, "CUBLAS_STATUS_LICENSE_ERROR", Errc::unavailable, "its licence does not allow it"},
 };
 
-Error failed(const char* api, int number, std::string_view device) {
-  const auto known = std::find_if(std::begin(statuses), std::end(statuses),
-                                  [&](const Status& s) { return s.number == number; });
-  const Status status = known != std::end(statuses)
-                            ? *known
-                            : Status{number, "unknown", Errc::kernel_failed, "it returned an unknown code"};
-  return Error(
-      status.code,
-      "cuBLAS cannot multiply on device '" + std::string(device) + "': " + std::string(status.words) + ".",
-      NativeError{api, number, std::string(status.name)});
-}
-
 /// Whether an attempt to open the library has failed.
 std::atomic<bool> absent{false};
 
@@ -78,20 +66,15 @@ class Library {
       return std::move(opened).error();
     }
     Library library(*std::move(opened));
-    const char* missing = nullptr;
-    const auto find = [&](auto& function, const char* name) {
-      function = library.library_.function<std::remove_reference_t<decltype(function)>>(name);
-      if (!function) missing = name;
-    };
+    cublas::Finder find(library.library_);
     find(library.create, "cublasCreate_v2");
     find(library.destroy, "cublasDestroy_v2");
     find(library.set_stream, "cublasSetStream_v2");
     find(library.set_math_mode, "cublasSetMathMode");
     find(library.gemm, "cublasGemmStridedBatchedEx");
-    if (missing) {
+    if (auto error = find.error()) {
       absent = true;
-      return Error(Errc::unavailable,
-                   "Library '" + library.library_.name() + "' has no function '" + missing + "'.");
+      return *std::move(error);
     }
     return std::make_shared<const Library>(std::move(library));
   }
@@ -107,14 +90,14 @@ class LaneHandle {
     const Library& library = *shared;
     std::shared_ptr<LaneHandle> made(new LaneHandle(std::move(shared)));
     if (const int status = library.create(&made->handle_))
-      return made->handle_ = nullptr, failed("cublasCreate", status, lane.device);
+      return made->handle_ = nullptr, cublas::failed("cuBLAS", "cublasCreate", status, lane.device);
     if (const int status = library.set_stream(made->handle_, lane.handle))
-      return failed("cublasSetStream", status, lane.device);
+      return cublas::failed("cuBLAS", "cublasSetStream", status, lane.device);
     // Sums have at least the requested bits, also over parts of the inner dimension; TF32 only if a call
     // requests it.
     constexpr int disallow_reduced_precision_reduction = 16;
     if (const int status = library.set_math_mode(made->handle_, disallow_reduced_precision_reduction))
-      return failed("cublasSetMathMode", status, lane.device);
+      return cublas::failed("cuBLAS", "cublasSetMathMode", status, lane.device);
     return made;
   }
   LaneHandle(const LaneHandle&) = delete;
@@ -131,9 +114,7 @@ class LaneHandle {
 
 Result<Library::Handle> handle_of(const std::shared_ptr<const Library>& library, const NativeLane& lane) {
   static const char mine = 0;
-  if (!lane.keep)
-    return Error(Errc::unsupported, "cuBLAS needs a handle per lane, but device '" +
-                                        std::string(lane.device) + "' cannot keep one here.");
+  if (!lane.keep) return cublas::keeps_nothing("cuBLAS", lane.device);
   std::shared_ptr<void>& kept = (*lane.keep)[&mine];
   if (!kept) {
     auto made = LaneHandle::create(library, lane);
@@ -153,22 +134,41 @@ Answers& answers() {
   return all;
 }
 
-/// Arithmetic as numbers of cuBLAS: cudaDataType and cublasComputeType_t.
-struct Numbers {
-  int element;
-  std::size_t size;
-  int result;
-  int compute;
-};
 constexpr int real_32f = 0, real_16f = 2, real_8i = 3, real_32i = 10, real_16bf = 14;
 constexpr int compute_32f = 68, compute_32i = 72, compute_32f_fast_tf32 = 77;
-constexpr Numbers numbers[] = {
+constexpr cublas::Numbers numbers[] = {
     {real_32f, 4, real_32f, compute_32f},  {real_32f, 4, real_32f, compute_32f_fast_tf32},
     {real_16f, 2, real_32f, compute_32f},  {real_16f, 2, real_16f, compute_32f},
     {real_16bf, 2, real_32f, compute_32f}, {real_16bf, 2, real_16bf, compute_32f},
     {real_8i, 1, real_32i, compute_32i}};
 
 }  // namespace
+
+const cublas::Numbers& cublas::numbers_of(Arithmetic arithmetic) {
+  return numbers[static_cast<std::size_t>(arithmetic)];
+}
+
+Error cublas::failed(std::string_view library, const char* api, int number, std::string_view device) {
+  const auto known = std::find_if(std::begin(statuses), std::end(statuses),
+                                  [&](const Status& s) { return s.number == number; });
+  const Status status = known != std::end(statuses)
+                            ? *known
+                            : Status{number, "unknown", Errc::kernel_failed, "it returned an unknown code"};
+  return Error(status.code,
+               std::string(library) + " cannot multiply on device '" + std::string(device) +
+                   "': " + std::string(status.words) + ".",
+               NativeError{api, number, std::string(status.name)});
+}
+
+Error cublas::keeps_nothing(std::string_view library, std::string_view device) {
+  return Error(Errc::unsupported, std::string(library) + " needs a handle per lane, but device '" +
+                                      std::string(device) + "' cannot keep one here.");
+}
+
+std::optional<Error> cublas::Finder::error() const {
+  if (!missing_) return std::nullopt;
+  return Error(Errc::unavailable, "Library '" + library_.name() + "' has no function '" + missing_ + "'.");
+}
 
 std::optional<Error> cublas::absence() {
   const auto& library = Library::shared();
@@ -199,8 +199,8 @@ cublas::Probed cublas::probed() {
   return probed;
 }
 
-Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, const void* a, const void* b,
-                              void* c, const Product& shape) {
+Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, const Matrices& matrices,
+                              const Product& shape) {
   if (shape.rows == 0 || shape.columns == 0) return {};
   const auto& library = Library::shared();
   if (!library) return library.error();
@@ -211,7 +211,7 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   constexpr int as_is = 0, transposed = 1, default_algorithm = -1;
   const auto number = [](std::uint32_t n) { return static_cast<int>(std::max(n, 1u)); };
   const auto step = [&](std::uint64_t n) { return shape.batch > 1 ? static_cast<long long>(n) : 0; };
-  const Numbers& type = numbers[static_cast<std::size_t>(arithmetic)];
+  const Numbers& type = numbers_of(arithmetic);
   const auto at = [&](const void* matrix, std::uint64_t element) {
     return static_cast<const std::byte*>(matrix) + element * type.size;
   };
@@ -220,15 +220,15 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   const std::int32_t whole_one = 1, whole_keep = shape.first == 0 ? 0 : 1;
   const bool whole = type.result == real_32i;
   const int status = (*library)->gemm(
-      *handle, shape.transposed ? transposed : as_is, as_is, number(shape.columns), number(shape.rows),
-      static_cast<int>(shape.last - shape.first),
+      *handle, shape.transposed_b ? transposed : as_is, shape.transposed_a ? transposed : as_is,
+      number(shape.columns), number(shape.rows), static_cast<int>(shape.last - shape.first),
       whole ? static_cast<const void*>(&whole_one) : static_cast<const void*>(&one),
-      at(b, std::uint64_t{shape.first} * (shape.transposed ? 1 : shape.columns)), type.element,
-      number(shape.transposed ? shape.inner : shape.columns), step(shape.b_step), at(a, shape.first),
-      type.element, number(shape.inner), step(shape.a_step),
-      whole ? static_cast<const void*>(&whole_keep) : static_cast<const void*>(&keep), c, type.result,
-      number(shape.columns), step(shape.c_step), number(shape.batch), type.compute, default_algorithm);
-  if (status) return failed("cublasGemmStridedBatchedEx", status, lane.device);
+      at(matrices.b, b_start(shape)), type.element, number(b_row(shape)), step(shape.b_step),
+      at(matrices.a, a_start(shape)), type.element, number(a_row(shape)), step(shape.a_step),
+      whole ? static_cast<const void*>(&whole_keep) : static_cast<const void*>(&keep), matrices.c,
+      type.result, number(shape.columns), step(shape.c_step), number(shape.batch), type.compute,
+      default_algorithm);
+  if (status) return cublas::failed("cuBLAS", "cublasGemmStridedBatchedEx", status, lane.device);
   return {};
 }
 

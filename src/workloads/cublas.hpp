@@ -1,11 +1,15 @@
 #pragma once
-/// Products of matrices by NVIDIA's cuBLAS, if it can be opened.
+/// Products of matrices by NVIDIA's cuBLAS and cuBLASLt, if they can be opened.
+#include <wye/base/dynamic_library.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/detail/native_code.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include "product.hpp"
 
@@ -45,13 +49,69 @@ enum class Arithmetic : std::uint8_t {
   int8,              ///< in int32: rows and matrices begin at multiples of 4
 };
 
-/// Enqueues c = a b for the first stretch of the inner dimension, c += a b for others. Called by native
+/// Addresses on the device.
+struct Matrices {
+  const void* a;
+  const void* b;
+  const void* bias;  ///< null: none
+  const void* residual;
+  void* c;
+};
+
+/// Enqueues c = a b for the first stretch of the inner dimension, c += a b for others, without an epilogue. Called by native
 /// functions of kernels.
 /// Errors: those of cuBLAS, as native(); unsupported if a lane keeps no handles.
-Result<void> multiply(const NativeLane& lane, Arithmetic arithmetic, const void* a, const void* b, void* c,
+Result<void> multiply(const NativeLane& lane, Arithmetic arithmetic, const Matrices& matrices,
                       const Product& shape);
 
+/// Types as numbers of cuBLAS: cudaDataType of factors, with their size, and of c; cublasComputeType_t.
+struct Numbers {
+  int element;
+  std::size_t size;
+  int result;
+  int compute;
+};
+const Numbers& numbers_of(Arithmetic arithmetic);
+
+/// Makes the error of a status code that `api` of `library` returned.
+Error failed(std::string_view library, const char* api, int status, std::string_view device);
+/// The same if the lane cannot keep the handle of `library`.
+Error keeps_nothing(std::string_view library, std::string_view device);
+
+/// Finds functions in a library, and remembers the name of the last that it lacks.
+class Finder {
+ public:
+  explicit Finder(const DynamicLibrary& library) : library_(library) {}
+  template <class F>
+  void operator()(F& function, const char* name) {
+    function = library_.function<F>(name);
+    if (!function) missing_ = name;
+  }
+  std::optional<Error> error() const;
+
+ private:
+  const DynamicLibrary& library_;
+  const char* missing_ = nullptr;
+};
+
 }  // namespace cublas
+
+namespace cublaslt {
+
+/// Returns whether an attempt to open cuBLASLt has failed in this process. Opens nothing.
+/// Threads: thread-safe.
+bool known_absent();
+
+/// Checks that cuBLASLt can be used on the device of `lane`.
+Result<void> probe(const NativeLane& lane);
+
+/// Enqueues a stretch with its epilogue. Rows of all matrices begin at multiples of 16 bytes, and a residual has neither an
+/// activation nor a stretch before.
+/// Errors: as cublas::multiply.
+Result<void> multiply(const NativeLane& lane, cublas::Arithmetic arithmetic, const cublas::Matrices& matrices,
+                      const Product& shape);
+
+}  // namespace cublaslt
 }  // namespace workloads
 }  // namespace v0
 }  // namespace wye

@@ -21,40 +21,107 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-/// A kernel of one arithmetic, and the same without cuBLAS. CUDA devices use cuBLAS if they can. The probe of the
-/// native function opens cuBLAS, so a runtime without CUDA never opens it. Without cuBLAS, autotuning chooses
-/// between `text` and `plain`.
+/// The matrices of products of `T`, and the numbers of `R` that an epilogue adds.
+template <class T, class R>
+struct Operands {
+  Read<T> a;
+  Read<T> b;
+  Read<R> bias = std::span<const R>();
+  Read<R> residual = std::span<const R>();
+};
+
+/// A function of cuBLAS or cuBLASLt.
+struct VendorFunction {
+  Result<void> (*multiply)(const NativeLane&, cublas::Arithmetic, const cublas::Matrices&, const Product&);
+  NativeProbe probe;
+  cublas::Arithmetic arithmetic;
+};
+
+/// Makes the host source of a kernel.
+template <class T, class C>
+typename ProductKernel<T, C>::Source host_source() {
+  using R = typename C::element_type;
+  using Spans = std::span<const T>;
+  const auto made = [](auto* function) { return host(function, {.tile = Extent3(items_per_block)}); };
+  if constexpr (std::is_integral_v<R>)
+    return made(static_cast<void (*)(Range, Spans, Spans, std::span<R>, Product)>(cpu::matmul));
+  else if constexpr (std::is_same_v<T, R> && sizeof(T) == 2)
+    return made(&cpu::matmul_rounded<T>);
+  else
+    return made(&cpu::matmul<T>);
+}
+
+/// Returns the address of numbers; null if there are none.
+template <class T>
+const void* address(DeviceSpan<const T> span) {
+  return span.size != 0 ? span.data : nullptr;
+}
+
+/// Makes the source of a kernel that calls a vendor's function on CUDA.
+template <class T, class C>
+typename ProductKernel<T, C>::Source vendor_source(VendorFunction function) {
+  using R = typename C::element_type;
+  using Span = DeviceSpan<const T>;
+  using Extra = DeviceSpan<const R>;
+  if constexpr (std::is_integral_v<R>)
+    return native(
+        "cuda",
+        [function](const NativeLane& lane, Span a, Span b, DeviceSpan<R> c, Product shape) {
+          return function.multiply(lane, function.arithmetic, {a.data, b.data, nullptr, nullptr, c.data},
+                                   shape);
+        },
+        function.probe);
+  else if constexpr (std::is_same_v<T, R> && sizeof(T) == 2)
+    return native(
+        "cuda",
+        [function](const NativeLane& lane, Span a, Span b, Extra bias, Extra residual,
+                   DeviceSpan<const float>, DeviceSpan<R> c, Product shape) {
+          return function.multiply(lane, function.arithmetic,
+                                   {a.data, b.data, address(bias), address(residual), c.data}, shape);
+        },
+        function.probe);
+  else
+    return native(
+        "cuda",
+        [function](const NativeLane& lane, Span a, Span b, Extra bias, Extra residual, DeviceSpan<R> c,
+                   Product shape) {
+          return function.multiply(lane, function.arithmetic,
+                                   {a.data, b.data, address(bias), address(residual), c.data}, shape);
+        },
+        function.probe);
+}
+
+/// The code that multiplies on CUDA if it can be used.
+enum class Vendor : std::uint8_t { none, cublas, cublaslt };
+
+/// A kernel of one arithmetic: of wye alone, and the same with each function of a vendor. The probe of a function opens its
+/// library, so a runtime without CUDA never opens it. Without a library, autotuning chooses between `text` and `plain`.
 template <class T, class C>
 class ProductVariants {
  public:
   ProductVariants(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
                   const KernelText* plain = nullptr)
-      : own_(kernel(text, std::nullopt, plain)),
-        with_library_(arithmetic ? kernel(text, arithmetic, nullptr) : own_) {}
-
-  const Result<ProductKernel<T, C>>& now() const { return cublas::known_absent() ? own_ : with_library_; }
-
- private:
-  using Number = typename C::element_type;
-  static Result<ProductKernel<T, C>> kernel(const KernelText& text,
-                                            std::optional<cublas::Arithmetic> arithmetic,
-                                            const KernelText* plain) {
-    using Multiply = void (*)(Range, std::span<const T>, std::span<const T>, std::span<Number>, Product);
-    std::vector<typename ProductKernel<T, C>::Source> sources{
-        host(static_cast<Multiply>(cpu::matmul), {.tile = Extent3(items_per_block)})};
-    if (arithmetic)
-      sources.push_back(native(
-          "cuda",
-          [numbers = *arithmetic](const NativeLane& lane, DeviceSpan<const T> a, DeviceSpan<const T> b,
-                                  DeviceSpan<Number> c, Product shape) {
-            return cublas::multiply(lane, numbers, a.data, b.data, c.data, shape);
-          },
-          cublas::probe));
-    auto made = make_product_kernel<T, C>(text, std::move(sources));
-    return plain ? with_plain(std::move(made), make_product_kernel<T, C>(*plain)) : made;
+      : own_(with(text, std::nullopt)), with_cublas_(own_), with_cublaslt_(own_) {
+    if (plain) own_ = with_plain(std::move(own_), make_product_kernel<T, C>(*plain));
+    if (!arithmetic) return;
+    with_cublas_ = with(text, VendorFunction{cublas::multiply, cublas::probe, *arithmetic});
+    with_cublaslt_ = with(text, VendorFunction{cublaslt::multiply, cublaslt::probe, *arithmetic});
   }
 
-  Result<ProductKernel<T, C>> own_, with_library_;
+  const Result<ProductKernel<T, C>>& of(Vendor vendor) const {
+    if (vendor == Vendor::cublas && !cublas::known_absent()) return with_cublas_;
+    if (vendor == Vendor::cublaslt && !cublaslt::known_absent()) return with_cublaslt_;
+    return own_;
+  }
+
+ private:
+  static Result<ProductKernel<T, C>> with(const KernelText& text, std::optional<VendorFunction> function) {
+    std::vector<typename ProductKernel<T, C>::Source> sources{host_source<T, C>()};
+    if (function) sources.push_back(vendor_source<T, C>(*function));
+    return make_product_kernel<T, C>(text, std::move(sources));
+  }
+
+  Result<ProductKernel<T, C>> own_, with_cublas_, with_cublaslt_;
 };
 
 /// The kernels of products of `T`. The first sets c, the second adds to it.
@@ -92,42 +159,21 @@ const auto& kernels_of(const Read<bfloat16>&) {
                                                        &kernels::matmul_bfloat16_plain);
   return kernels;
 }
-const auto& rounded_kernel_of(const Write<half>&) {
-  static const ProductVariants<half, Write<half>> kernel(
+const auto& rounded_kernels_of(const Read<half>&) {
+  static const ProductVariants<half, Write<half>> kernels(
       kernels::matmul_half_rounded, cublas::Arithmetic::float16_rounded, &kernels::matmul_half_rounded_plain);
-  return kernel.now();
+  return kernels;
 }
-const auto& rounded_kernel_of(const Write<bfloat16>&) {
-  static const ProductVariants<bfloat16, Write<bfloat16>> kernel(kernels::matmul_bfloat16_rounded,
-                                                                 cublas::Arithmetic::bfloat16_rounded,
-                                                                 &kernels::matmul_bfloat16_rounded_plain);
-  return kernel.now();
+const auto& rounded_kernels_of(const Read<bfloat16>&) {
+  static const ProductVariants<bfloat16, Write<bfloat16>> kernels(kernels::matmul_bfloat16_rounded,
+                                                                  cublas::Arithmetic::bfloat16_rounded,
+                                                                  &kernels::matmul_bfloat16_rounded_plain);
+  return kernels;
 }
 const auto& int8_kernels() {
   static const ProductKernels<std::int8_t, std::int32_t> kernels(kernels::matmul_int8,
                                                                  cublas::Arithmetic::int8);
   return kernels;
-}
-const auto& own_int8_kernels() {
-  static const ProductKernels<std::int8_t, std::int32_t> kernels(kernels::matmul_int8, std::nullopt);
-  return kernels;
-}
-
-/// Returns a kernel that rounds to `T`. A workgroup covers 512 elements.
-template <class T>
-auto narrow_kernel(const KernelText& text) {
-  using Narrow = void (*)(Range, std::span<const float>, std::span<T>);
-  return make_kernel<Read<float>, Write<T>>(
-      text, {"from", "to"}, {.glsl = Extent3(512), .cuda = Extent3(1024)},
-      {host(static_cast<Narrow>(cpu::narrow), {.tile = Extent3(65536)})});
-}
-const auto& narrow_kernel_of(const Write<half>&) {
-  static const auto kernel = narrow_kernel<half>(kernels::narrow_half);
-  return kernel;
-}
-const auto& narrow_kernel_of(const Write<bfloat16>&) {
-  static const auto kernel = narrow_kernel<bfloat16>(kernels::narrow_bfloat16);
-  return kernel;
 }
 
 /// Returns a / b if it is an integer.
@@ -174,7 +220,9 @@ std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uin
     return matrix + std::to_string(options.batch) + " of " + dimensions(rows, columns) +
            (steps ? ", " + std::to_string(*step) + " apart." : ".");
   };
-  if (auto why = wrong("a", a, shape.rows, shape.inner, options.a_step)) return why;
+  if (auto why = options.transposed_a ? wrong("a", a, shape.inner, shape.rows, options.a_step)
+                                      : wrong("a", a, shape.rows, shape.inner, options.a_step))
+    return why;
   if (auto why = options.transposed_b ? wrong("b", b, shape.columns, shape.inner, options.b_step)
                                       : wrong("b", b, shape.inner, shape.columns, options.b_step))
     return why;
@@ -197,32 +245,89 @@ std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uin
 
 Extent3 items_of(const Product& shape) { return flat(blocks_of(shape) * items_per_block); }
 
-/// Returns the stretch of the inner dimension of one step. It limits loops, and indexes into a stretch of b to
-/// 2^31. cuBLAS requires stretches of bytes to begin at multiples of 4.
+/// Returns the stretch of the inner dimension of one step. It limits loops, and indexes into stretches of a and
+/// b to 2^31. cuBLAS requires stretches of bytes to begin at multiples of 4.
 std::uint32_t stretch_of(const Product& shape) {
-  const std::uint64_t step = shape.transposed ? 1 : std::max<std::uint64_t>(shape.columns, 1);
-  const auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(16384, largest_dimension / step));
+  const std::uint64_t step =
+      std::max({1u, shape.transposed_a ? shape.rows : 1, shape.transposed_b ? 1 : shape.columns});
+  const auto stretch = static_cast<std::uint32_t>(std::min<std::uint64_t>(32768, largest_dimension / step));
   return stretch >= 4 ? stretch - stretch % 4 : stretch;
 }
 
-/// Adds the steps of products with `kernels`.
+/// Returns whether the product is changed.
+template <class T, class R>
+bool has_epilogue(const Operands<T, R>& operands, const Product& shape) {
+  return shape.scale != 1 || shape.activation != Activation::none || operands.bias.size() != 0 ||
+         operands.residual.size() != 0;
+}
+
+/// Returns whether rows of `row` elements that are `step` from matrix to matrix begin at multiples of `bytes`.
+template <class P>
+bool is_aligned(const P& matrix, std::uint64_t row, std::uint64_t step, std::uint64_t bytes) {
+  const wye::detail::Operand& operand = matrix.operand();
+  constexpr std::uint64_t size = sizeof(typename P::element_type);
+  const auto begin = operand.kind == wye::detail::Operand::Kind::host
+                         ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(operand.data))
+                         : operand.offset * size;
+  return (begin | (row | step) * size) % bytes == 0;
+}
+
+/// Returns the library that can compute the stretch. cuBLAS computes products of integers if rows begin at multiples of 4
+/// bytes, c's too: NVIDIA documents this for cublasLtMatmul, and on sm_120, cublasGemmEx requires it (CTranslate2's issue
+/// 1865). cuBLASLt has algorithms for all products whose rows begin at multiples of 16 bytes.
+template <class T, class R, class C>
+Vendor vendor_of(const Operands<T, R>& operands, const C& c, const Product& shape) {
+  const bool ends = shape.last == shape.inner && has_epilogue(operands, shape);
+  const auto aligned = [&](std::uint64_t bytes) {
+    const auto step = [&](std::uint64_t elements) { return shape.batch > 1 ? elements : 0; };
+    return is_aligned(operands.a, a_row(shape), step(shape.a_step), bytes) &&
+           is_aligned(operands.b, b_row(shape), step(shape.b_step), bytes) &&
+           is_aligned(c, shape.columns, step(shape.c_step), bytes) &&
+           is_aligned(operands.bias, 0, 0, bytes) && is_aligned(operands.residual, 0, 0, bytes);
+  };
+  if (std::is_integral_v<T> && (!aligned(4) || shape.columns % 4 != 0)) return Vendor::none;
+  const bool adds_before = shape.first != 0 && sizeof(R) == 2;
+  if (!ends) return adds_before ? Vendor::none : Vendor::cublas;
+  const bool computes = shape.activation == Activation::none || shape.activation == Activation::relu ||
+                        shape.activation == Activation::gelu_tanh;
+  const bool adds_after =
+      operands.residual.size() != 0 && (shape.activation != Activation::none || shape.first != 0);
+  return computes && !adds_after && !adds_before && shape.last > shape.first && aligned(16) ? Vendor::cublaslt
+                                                                                            : Vendor::none;
+}
+
+/// Continues with the next stretch.
+void advance(Product& shape) {
+  shape.first = shape.last;
+  shape.last += std::min(stretch_of(shape), shape.inner - shape.last);
+}
+
+/// Adds the step of a stretch.
 template <class T, class Sum>
-void add_products(Steps& steps, const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<T>& b,
-                  const Write<Sum>& c, Product shape) {
-  const Extent3 items = items_of(shape);
-  const std::uint32_t stretch = stretch_of(shape);
+void add_stretch(Steps& steps, const ProductKernels<T, Sum>& kernels, const Operands<T, Sum>& operands,
+                 const Write<Sum>& c, const Product& shape) {
+  const auto add = [&](const auto& variants, const auto& to) {
+    const auto& kernel = variants.of(vendor_of(operands, c, shape));
+    if constexpr (std::is_integral_v<Sum>)
+      steps.add(kernel, items_of(shape), operands.a, operands.b, to, shape);
+    else
+      steps.add(kernel, items_of(shape), operands.a, operands.b, operands.bias, operands.residual, to, shape);
+  };
   const bool gaps = shape.batch > 1 && shape.c_step > std::uint64_t{shape.rows} * shape.columns;
-  shape.first = 0;
-  shape.last = std::min(stretch, shape.inner);
-  if (gaps)
-    steps.add(kernels.add.now(), items, a, b, Memory(c), shape);
+  if (shape.first == 0 && !gaps)
+    add(kernels.set, c);
   else
-    steps.add(kernels.set.now(), items, a, b, c, shape);
-  while (shape.last < shape.inner) {
-    shape.first = shape.last;
-    shape.last = shape.first + std::min(stretch, shape.inner - shape.first);
-    steps.add(kernels.add.now(), items, a, b, Memory(c), shape);
-  }
+    add(kernels.add, Memory(c));
+}
+
+/// Adds the steps of all stretches.
+template <class T, class Sum>
+void add_products(Steps& steps, const ProductKernels<T, Sum>& kernels, const Operands<T, Sum>& operands,
+                  const Write<Sum>& c, Product shape) {
+  do {
+    advance(shape);
+    add_stretch(steps, kernels, operands, c, shape);
+  } while (shape.last < shape.inner);
 }
 
 Job refused_product(std::string sentence) {
@@ -234,8 +339,8 @@ struct Checked {
   Product shape;
   std::optional<std::string> refusal;
 };
-Checked check(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape shape,
-              const MatmulOptions& options) {
+Checked check_sizes(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape shape,
+                    const MatmulOptions& options) {
   if (options.batch == 0) return {{}, "Batch (0) of workload 'matmul' is below the minimum (1)."};
   const bool given = shape != MatmulShape{} || a + b + c == 0;
   if (!given && options.batch > 1)
@@ -256,7 +361,8 @@ Checked check(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape sha
   return {{.rows = static_cast<std::uint32_t>(shape.rows),
            .columns = static_cast<std::uint32_t>(shape.columns),
            .inner = static_cast<std::uint32_t>(shape.inner),
-           .transposed = options.transposed_b,
+           .transposed_a = options.transposed_a,
+           .transposed_b = options.transposed_b,
            .batch = any ? static_cast<std::uint32_t>(options.batch) : 1,
            .a_step = options.a_step.value_or(shape.rows * shape.inner),
            .b_step = options.b_step.value_or(shape.inner * shape.columns),
@@ -264,19 +370,53 @@ Checked check(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulShape sha
           std::nullopt};
 }
 
+/// The same with an epilogue, whose scalars become part of the shape.
+template <class T, class R>
+Checked check(const Read<T>& a, const Read<T>& b, const Write<R>& c, MatmulShape shape,
+              const MatmulOptions& options, const MatmulEpilogue<R>& epilogue) {
+  Checked checked = check_sizes(a.size(), b.size(), c.size(), shape, options);
+  if (checked.refusal) return checked;
+  const auto wrong = [](const char* name, std::uint64_t size, std::uint64_t expected, const char* of) {
+    return std::string(name) + " (" + std::to_string(size) +
+           " elements) of workload 'matmul' does not have " + of + " (" + std::to_string(expected) + ").";
+  };
+  const auto activation = static_cast<std::uint32_t>(epilogue.activation);
+  constexpr auto last = static_cast<std::uint32_t>(Activation::silu);
+  if (activation > last)
+    checked.refusal = "Activation (" + std::to_string(activation) +
+                      ") of workload 'matmul' is above the last (" + std::to_string(last) + ").";
+  else if (epilogue.bias && epilogue.bias->size() != checked.shape.columns)
+    checked.refusal = wrong("Bias", epilogue.bias->size(), checked.shape.columns, "the columns of c");
+  else if (epilogue.residual && epilogue.residual->size() != c.size())
+    checked.refusal = wrong("Residual", epilogue.residual->size(), c.size(), "the elements of c");
+  checked.shape.activation = epilogue.activation;
+  checked.shape.scale = epilogue.scale;
+  return checked;
+}
+
+template <class T, class R>
+Operands<T, R> operands_of(const Read<T>& a, const Read<T>& b, const MatmulEpilogue<R>& epilogue) {
+  Operands<T, R> operands{a, b};
+  if (epilogue.bias) operands.bias = *epilogue.bias;
+  if (epilogue.residual) operands.residual = *epilogue.residual;
+  return operands;
+}
+
 template <class T, class Sum>
 Job product(const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<T>& b, const Write<Sum>& c,
-            const Checked& checked) {
+            MatmulShape shape, const MatmulOptions& options, const MatmulEpilogue<Sum>& epilogue = {}) {
+  const Checked checked = check(a, b, c, shape, options, epilogue);
   if (checked.refusal) return refused_product(*checked.refusal);
   Steps steps;
-  add_products(steps, kernels, a, b, c, checked.shape);
+  add_products(steps, kernels, operands_of(a, b, epilogue), c, checked.shape);
   return std::move(steps).job("matmul", workload_types::matrix);
 }
 
-/// Makes products of 16 bits. One stretch rounds its sums. The sums of several are in separate memory, and are
-/// rounded at the end.
+/// Makes products of 16 bits. The sums of stretches before the last are in separate memory. The last one rounds.
 template <class T>
-Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const Checked& checked) {
+Job rounded_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, MatmulShape dimensions,
+                    const MatmulOptions& options, const MatmulEpilogue<T>& epilogue) {
+  const Checked checked = check(a, b, c, dimensions, options, epilogue);
   if (checked.refusal) return refused_product(*checked.refusal);
   Product shape = checked.shape;
   const std::uint64_t one = std::uint64_t{shape.rows} * shape.columns;
@@ -284,34 +424,29 @@ Job narrow_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, const 
     return refused_product("Matrices c of 16 bits of workload 'matmul' are not contiguous: their step (" +
                            std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) +
                            ").");
+  const Operands<T, T> operands = operands_of(a, b, epilogue);
   Steps steps;
-  if (shape.inner <= stretch_of(shape)) {
-    shape.last = shape.inner;
-    steps.add(rounded_kernel_of(c), items_of(shape), a, b, c, shape);
+  const auto round = [&](const Read<float>& sums) {
+    steps.add(rounded_kernels_of(a).of(vendor_of(operands, c, shape)), items_of(shape), a, b, operands.bias,
+              operands.residual, sums, c, shape);
+  };
+  advance(shape);
+  if (shape.last == shape.inner) {
+    round(std::span<const float>());
   } else {
     const Scratch<float> sums(c.size());
-    add_products<T, float>(steps, kernels_of(a), a, b, sums, shape);
-    steps.add(narrow_kernel_of(c), flat(c.size() + 1), sums,
-              c);  // in words, plus one if c begins within a word
+    for (; shape.last < shape.inner; advance(shape))
+      add_stretch<T, float>(steps, kernels_of(a), {a, b}, sums, shape);
+    round(sums);
   }
   return std::move(steps).job("matmul", workload_types::matrix);
-}
-
-/// Returns whether cuBLAS accepts the alignment of rows and matrices of bytes: multiples of 4. The rows of c
-/// must be multiples, too. NVIDIA documents this for cublasLtMatmul; on sm_120, cublasGemmEx requires it
-/// (CTranslate2's issue 1865).
-bool lies_for_cublas(const wye::detail::Operand& matrix, std::uint64_t row, std::uint64_t step) {
-  const auto begin = matrix.kind == wye::detail::Operand::Kind::host
-                         ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(matrix.data))
-                         : matrix.offset;
-  return (begin | row | step) % 4 == 0;
 }
 
 }  // namespace
 
 void add_matmul(Steps& steps, const Read<float>& a, const Read<float>& b, const Write<float>& c,
                 Product shape) {
-  add_products(steps, float_kernels(), a, b, c, shape);
+  add_products(steps, float_kernels(), {a, b}, c, shape);
 }
 
 std::string matmul_on_cuda() {
@@ -322,35 +457,31 @@ std::string matmul_on_cuda() {
 }
 
 Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape) {
-  return product(float_kernels(), a, b, c, check(a.size(), b.size(), c.size(), shape, {}));
+  return product(float_kernels(), a, b, c, shape, {});
 }
-Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape, const MatmulOptions& options) {
-  return product(options.tf32 ? tf32_kernels() : float_kernels(), a, b, c,
-                 check(a.size(), b.size(), c.size(), shape, options));
+Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape, const MatmulOptions& options,
+           const MatmulEpilogue<float>& epilogue) {
+  return product(options.tf32 ? tf32_kernels() : float_kernels(), a, b, c, shape, options, epilogue);
 }
-Job matmul(Read<half> a, Read<half> b, Write<float> c, MatmulShape shape, const MatmulOptions& options) {
-  return product(kernels_of(a), a, b, c, check(a.size(), b.size(), c.size(), shape, options));
+Job matmul(Read<half> a, Read<half> b, Write<float> c, MatmulShape shape, const MatmulOptions& options,
+           const MatmulEpilogue<float>& epilogue) {
+  return product(kernels_of(a), a, b, c, shape, options, epilogue);
 }
-Job matmul(Read<half> a, Read<half> b, Write<half> c, MatmulShape shape, const MatmulOptions& options) {
-  return narrow_product(a, b, c, check(a.size(), b.size(), c.size(), shape, options));
+Job matmul(Read<half> a, Read<half> b, Write<half> c, MatmulShape shape, const MatmulOptions& options,
+           const MatmulEpilogue<half>& epilogue) {
+  return rounded_product(a, b, c, shape, options, epilogue);
 }
 Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<float> c, MatmulShape shape,
-           const MatmulOptions& options) {
-  return product(kernels_of(a), a, b, c, check(a.size(), b.size(), c.size(), shape, options));
+           const MatmulOptions& options, const MatmulEpilogue<float>& epilogue) {
+  return product(kernels_of(a), a, b, c, shape, options, epilogue);
 }
 Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<bfloat16> c, MatmulShape shape,
-           const MatmulOptions& options) {
-  return narrow_product(a, b, c, check(a.size(), b.size(), c.size(), shape, options));
+           const MatmulOptions& options, const MatmulEpilogue<bfloat16>& epilogue) {
+  return rounded_product(a, b, c, shape, options, epilogue);
 }
 Job matmul(Read<std::int8_t> a, Read<std::int8_t> b, Write<std::int32_t> c, MatmulShape shape,
            const MatmulOptions& options) {
-  const Checked checked = check(a.size(), b.size(), c.size(), shape, options);
-  const Product& lies = checked.shape;
-  const bool library = lies_for_cublas(a.operand(), lies.inner, lies.batch > 1 ? lies.a_step : 0) &&
-                       lies_for_cublas(b.operand(), lies.transposed ? lies.inner : lies.columns,
-                                       lies.batch > 1 ? lies.b_step : 0) &&
-                       lies.columns % 4 == 0;
-  return product(library ? int8_kernels() : own_int8_kernels(), a, b, c, checked);
+  return product(int8_kernels(), a, b, c, shape, options);
 }
 
 }  // namespace workloads

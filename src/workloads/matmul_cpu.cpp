@@ -60,7 +60,7 @@ void pack(const Block& block, std::size_t first, std::size_t inner, float* HWY_R
   for (std::size_t column = 0; column < block.columns; column += panel_columns, to += inner * panel_columns) {
     const std::size_t width = std::min(panel_columns, block.columns - column);
     if (width < panel_columns) std::fill(to, to + inner * panel_columns, 0.0f);
-    if (block.transposed) {
+    if (block.transposed_b) {
       // Sixteen at a time: the written lines stay in the first-level cache until they are full.
       for (std::size_t p = 0; p < inner; p += 16)
         for (std::size_t j = 0; j < width; ++j) {
@@ -99,30 +99,62 @@ void store_panel(const float* HWY_RESTRICT from, std::size_t rows, std::size_t c
   }
 }
 
+/// Copies rows of a transposed a: elements [first, first + inner) of each. It copies the rows of a vector at a time, four
+/// elements of each, so that the written lines stay in the first-level cache.
+void pack_rows(const Block& block, std::size_t first, std::size_t inner, float* HWY_RESTRICT to) {
+  const D d;
+  constexpr std::size_t lanes = panel_columns / 2, deep = 4;
+  const float* const from = block.a + first * block.a_step;
+  HWY_ALIGN float fours[deep * lanes];
+  for (std::size_t row = 0; row < block.rows; row += lanes) {
+    const std::size_t rows = std::min(lanes, block.rows - row);
+    float* const begin = to + row * inner;
+    std::size_t p = 0;
+    for (; rows == lanes && p + deep <= inner; p += deep) {
+      const float* const here = from + p * block.a_step + row;
+      hn::StoreInterleaved4(hn::LoadU(d, here), hn::LoadU(d, here + block.a_step),
+                            hn::LoadU(d, here + 2 * block.a_step), hn::LoadU(d, here + 3 * block.a_step), d,
+                            fours);
+      for (std::size_t r = 0; r < lanes; ++r) std::copy_n(fours + r * deep, deep, begin + r * inner + p);
+    }
+    for (; p < inner; ++p)
+      for (std::size_t r = 0; r < rows; ++r) begin[r * inner + p] = from[p * block.a_step + row + r];
+  }
+}
+
 void multiply(const Block& block) {
   const auto memory =
-      hwy::AllocateAligned<float>(stretch * (most_columns + panel_rows) + panel_rows * panel_columns);
+      hwy::AllocateAligned<float>(stretch * (most_columns + panel_rows) + panel_rows * panel_columns +
+                                  (block.transposed_a ? stretch * block.rows : 0));
   float* const packed = memory.get();
   float* const panel = packed + stretch * most_columns;
   float* const last_rows = panel + panel_rows * panel_columns;
+  float* const packed_rows = last_rows + stretch * panel_rows;
   const std::size_t whole_rows = block.rows / panel_rows * panel_rows;
 
   for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
     const std::size_t inner = std::min(stretch, block.inner - first);
     const bool add = block.add || first > 0;
     pack(block, first, inner, packed);
+    const float* a = block.a + first;
+    std::size_t a_step = block.a_step;
+    if (block.transposed_a) {
+      pack_rows(block, first, inner, packed_rows);
+      a = packed_rows;
+      a_step = inner;
+    }
     std::fill(last_rows, last_rows + panel_rows * inner, 0.0f);
     for (std::size_t r = whole_rows; r < block.rows; ++r)
-      std::copy_n(block.a + r * block.a_step + first, inner, last_rows + (r - whole_rows) * inner);
+      std::copy_n(a + r * a_step, inner, last_rows + (r - whole_rows) * inner);
 
     for (std::size_t column = 0; column < block.columns; column += panel_columns) {
       const std::size_t width = std::min(panel_columns, block.columns - column);
-      const auto make = [&](const float* a, std::size_t a_step, std::size_t row, std::size_t rows) {
-        multiply_panel(a, a_step, packed + column * inner, inner, panel);
+      const auto make = [&](const float* from, std::size_t step, std::size_t row, std::size_t rows) {
+        multiply_panel(from, step, packed + column * inner, inner, panel);
         store_panel(panel, rows, width, add, block.c + row * block.c_step + column, block.c_step);
       };
       for (std::size_t row = 0; row < whole_rows; row += panel_rows)
-        make(block.a + row * block.a_step + first, block.a_step, row, panel_rows);
+        make(a + row * a_step, a_step, row, panel_rows);
       if (whole_rows < block.rows) make(last_rows, inner, whole_rows, block.rows - whole_rows);
     }
   }
@@ -200,18 +232,21 @@ HWY_EXPORT(widen_int8);
 void multiply_any(const Block& block) { multiply(block); }
 
 /// Converts a stretch of the block's rows and columns to floats and multiplies them. Sums of 512 products of
-/// 8 bits are below 2^24, so floats are exact. Numbers of c of 16 bits are rounded after the last stretch.
+/// 8 bits are below 2^24, so floats are exact.
 template <class T, class C>
 void multiply_any(const BlockOf<T, C>& block) {
   constexpr std::size_t stretch = 512, side = block_side;
-  constexpr bool whole = std::is_same_v<C, std::int32_t>, rounded = std::is_same_v<C, T>;
-  const auto memory = hwy::AllocateAligned<float>(2 * stretch * side + (whole || rounded ? side * side : 0));
+  constexpr bool whole = std::is_same_v<C, std::int32_t>;
+  const auto memory = hwy::AllocateAligned<float>(2 * stretch * side + (whole ? side * side : 0));
   float *const a = memory.get(), *const b = a + stretch * side, *const sums = b + stretch * side;
   for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
     const std::size_t inner = std::min(stretch, block.inner - first);
     const bool add = block.add || first > 0;
-    widen(block.a + first, block.rows, inner, block.a_step, a);
-    if (block.transposed)
+    if (block.transposed_a)
+      widen(block.a + first * block.a_step, inner, block.rows, block.a_step, a);
+    else
+      widen(block.a + first, block.rows, inner, block.a_step, a);
+    if (block.transposed_b)
       widen(block.b + first, block.columns, inner, block.b_step, b);
     else
       widen(block.b + first * block.b_step, inner, block.columns, block.b_step, b);
@@ -219,38 +254,33 @@ void multiply_any(const BlockOf<T, C>& block) {
                .columns = block.columns,
                .inner = inner,
                .a = a,
-               .a_step = std::max<std::size_t>(inner, 1),
+               .a_step = block.transposed_a ? block.rows : std::max<std::size_t>(inner, 1),
+               .transposed_a = block.transposed_a,
                .b = b,
-               .b_step = block.transposed ? std::max<std::size_t>(inner, 1) : block.columns,
-               .transposed = block.transposed};
-    if constexpr (whole || rounded) {
+               .b_step = block.transposed_b ? std::max<std::size_t>(inner, 1) : block.columns,
+               .transposed_b = block.transposed_b};
+    if constexpr (whole) {
       part.c = sums;
       part.c_step = block.columns;
-      part.add = rounded && first > 0;
       multiply_any(part);
-    } else {
-      part.c = block.c;
-      part.c_step = block.c_step;
-      part.add = add;
-      multiply_any(part);
-    }
-    if constexpr (whole)
       for (std::size_t i = 0; i < block.rows; ++i)
         for (std::size_t j = 0; j < block.columns; ++j) {
           C& c = block.c[i * block.c_step + j];
           const auto sum = static_cast<std::uint32_t>(static_cast<C>(sums[i * block.columns + j]));
           c = static_cast<C>((add ? static_cast<std::uint32_t>(c) : 0) + sum);  // wraps around
         }
+    } else {
+      part.c = block.c;
+      part.c_step = block.c_step;
+      part.add = add;
+      multiply_any(part);
+    }
   }
-  if constexpr (rounded)
-    for (std::size_t i = 0; i < block.rows; ++i)
-      for (std::size_t j = 0; j < block.columns; ++j)
-        block.c[i * block.c_step + j] = C(sums[i * block.columns + j]);
 }
 
-/// Computes the blocks of c in `range`.
-template <class T, class C>
-void multiply_blocks(Range range, const T* a, const T* b, C* c, const Product& shape) {
+/// Calls `f` for the blocks of c in `range`, with the block without its c, its column and its first element in c.
+template <class C, class T, class F>
+void for_blocks(Range range, std::span<const T> a, std::span<const T> b, const Product& shape, F f) {
   const std::uint64_t across = (shape.columns + block_side - 1) / block_side;
   const std::uint64_t down = (shape.rows + block_side - 1) / block_side;
   const Range items = below(range, blocks_of(shape) * items_per_block);
@@ -258,26 +288,24 @@ void multiply_blocks(Range range, const T* a, const T* b, C* c, const Product& s
        ++number) {
     const std::uint64_t n = number / (across * down), at = number % (across * down);
     const std::uint64_t row = at / across * block_side, column = at % across * block_side;
-    const std::uint64_t b_start = shape.transposed ? column * shape.inner + shape.first
-                                                   : std::uint64_t{shape.first} * shape.columns + column;
-    multiply_any(BlockOf<T, C>{.rows = std::min<std::size_t>(block_side, shape.rows - row),
-                               .columns = std::min<std::size_t>(block_side, shape.columns - column),
-                               .inner = shape.last - shape.first,
-                               .a = a + n * shape.a_step + row * shape.inner + shape.first,
-                               .a_step = shape.inner,
-                               .b = b + n * shape.b_step + b_start,
-                               .b_step = shape.transposed ? shape.inner : shape.columns,
-                               .transposed = shape.transposed != 0,
-                               .c = c + n * shape.c_step + row * shape.columns + column,
-                               .c_step = shape.columns,
-                               .add = shape.first > 0});
+    const std::uint64_t of_row = row * (shape.transposed_a ? 1 : shape.inner),
+                        of_column = column * (shape.transposed_b ? shape.inner : 1);
+    f(BlockOf<T, C>{.rows = std::min<std::size_t>(block_side, shape.rows - row),
+                    .columns = std::min<std::size_t>(block_side, shape.columns - column),
+                    .inner = shape.last - shape.first,
+                    .a = a.data() + n * shape.a_step + a_start(shape) + of_row,
+                    .a_step = a_row(shape),
+                    .transposed_a = shape.transposed_a != 0,
+                    .b = b.data() + n * shape.b_step + b_start(shape) + of_column,
+                    .b_step = b_row(shape),
+                    .transposed_b = shape.transposed_b != 0,
+                    .add = shape.first > 0},
+      column, n * shape.c_step + row * shape.columns + column);
   }
 }
 
-template <class T>
-void narrow_all(Range range, std::span<const float> from, std::span<T> to) {
-  const Range items = below(range, to.size());
-  for (std::uint64_t i = items.first; i < items.last; ++i) to[i] = T(from[i]);
+const float* from(std::span<const float> numbers, std::uint64_t first) {
+  return numbers.empty() ? nullptr : numbers.data() + first;
 }
 
 }  // namespace
@@ -294,32 +322,83 @@ void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::
   HWY_DYNAMIC_DISPATCH(widen_int8)(from, rows, columns, step, to);
 }
 
-void matmul(Range range, std::span<const float> a, std::span<const float> b, std::span<float> c,
-            Product shape) {
-  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
+template <class T>
+void matmul(Range range, std::span<const T> a, std::span<const T> b, std::span<const float> bias,
+            std::span<const float> residual, std::span<float> c, Product shape) {
+  for_blocks<float>(range, a, b, shape, [&](BlockOf<T, float> block, std::uint64_t column, std::uint64_t at) {
+    block.c = c.data() + at;
+    block.c_step = shape.columns;
+    multiply_any(block);
+    if (shape.last == shape.inner)
+      finish({.rows = block.rows,
+              .columns = block.columns,
+              .c = block.c,
+              .c_step = block.c_step,
+              .bias = from(bias, column),
+              .residual = from(residual, at),
+              .scale = shape.scale,
+              .activation = shape.activation});
+  });
 }
-void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<float> c,
-            Product shape) {
-  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
-}
-void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> b, std::span<float> c,
-            Product shape) {
-  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
-}
+template void matmul(Range, std::span<const float>, std::span<const float>, std::span<const float>,
+                     std::span<const float>, std::span<float>, Product);
+template void matmul(Range, std::span<const half>, std::span<const half>, std::span<const float>,
+                     std::span<const float>, std::span<float>, Product);
+template void matmul(Range, std::span<const bfloat16>, std::span<const bfloat16>, std::span<const float>,
+                     std::span<const float>, std::span<float>, Product);
+
 void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::int8_t> b,
             std::span<std::int32_t> c, Product shape) {
-  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
-}
-void matmul(Range range, std::span<const half> a, std::span<const half> b, std::span<half> c, Product shape) {
-  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
-}
-void matmul(Range range, std::span<const bfloat16> a, std::span<const bfloat16> b, std::span<bfloat16> c,
-            Product shape) {
-  multiply_blocks(range, a.data(), b.data(), c.data(), shape);
+  for_blocks<std::int32_t>(range, a, b, shape,
+                           [&](BlockOf<std::int8_t, std::int32_t> block, std::uint64_t, std::uint64_t at) {
+                             block.c = c.data() + at;
+                             block.c_step = shape.columns;
+                             multiply_any(block);
+                           });
 }
 
-void narrow(Range range, std::span<const float> from, std::span<half> to) { narrow_all(range, from, to); }
-void narrow(Range range, std::span<const float> from, std::span<bfloat16> to) { narrow_all(range, from, to); }
+template <class T>
+void matmul_rounded(Range range, std::span<const T> a, std::span<const T> b, std::span<const T> bias,
+                    std::span<const T> residual, std::span<const float> sums, std::span<T> c, Product shape) {
+  constexpr std::size_t side = block_side;
+  const auto memory = hwy::AllocateAligned<float>(side * side + 2 * side);
+  float *const block_sums = memory.get(), *const wide_bias = block_sums + side * side,
+               *const wide_residual = wide_bias + side;
+  for_blocks<float>(range, a, b, shape, [&](BlockOf<T, float> block, std::uint64_t column, std::uint64_t at) {
+    block.c = block_sums;
+    block.c_step = block.columns;
+    block.add = false;
+    multiply_any(block);
+    if (!bias.empty()) widen(bias.data() + column, 1, block.columns, block.columns, wide_bias);
+    for (std::size_t i = 0; i < block.rows; ++i, at += shape.columns) {
+      const std::span<float> row(block_sums + i * block.columns, block.columns);
+      if (shape.first > 0)
+        for (std::size_t j = 0; j < row.size(); ++j) row[j] += sums[at + j];
+      if (!residual.empty()) widen(residual.data() + at, 1, block.columns, block.columns, wide_residual);
+      finish({.rows = 1,
+              .columns = block.columns,
+              .c = row.data(),
+              .c_step = block.columns,
+              .bias = bias.empty() ? nullptr : wide_bias,
+              .residual = residual.empty() ? nullptr : wide_residual,
+              .scale = shape.scale,
+              .activation = shape.activation});
+      narrow(row, c.data() + at);
+    }
+  });
+}
+template void matmul_rounded(Range, std::span<const half>, std::span<const half>, std::span<const half>,
+                             std::span<const half>, std::span<const float>, std::span<half>, Product);
+template void matmul_rounded(Range, std::span<const bfloat16>, std::span<const bfloat16>,
+                             std::span<const bfloat16>, std::span<const bfloat16>, std::span<const float>,
+                             std::span<bfloat16>, Product);
+
+void narrow(std::span<const float> from, half* to) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = half(from[i]);
+}
+void narrow(std::span<const float> from, bfloat16* to) {
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = bfloat16(from[i]);
+}
 
 }  // namespace cpu
 }  // namespace workloads

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cpu.hpp"
+#include "row_adder.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -12,102 +13,13 @@ inline namespace v0 {
 namespace workloads {
 namespace cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-/// Adds up the shares that links carry. The shares are scattered in memory, so the adder first fetches a
-/// batch of them, without data-dependent branches. It then adds them up node by node.
-class Adder {
- public:
-  /// `fractions` of links are null without weights.
-  Adder(const float* shares, const float* fractions, std::uint32_t nodes,
-        std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources)
-      : shares_(shares), fractions_(fractions), nodes_(nodes), offsets_(offsets), sources_(sources) {}
-
-  /// Sets `sums[i]` to the sum of the shares that the links to node `first + i` carry.
-  void add(std::uint64_t first, std::size_t count, float* sums) {
-    for (std::size_t i = 0; i < count;) {
-      const std::uint32_t begin = begin_of(first + i), end = end_of(first + i);
-      if (end - begin > batch) {
-        sums[i++] = add_many(begin, end);
-        continue;
-      }
-      // A batch has as many nodes as fit. Each begins at the end of the previous node, unless the offsets are
-      // invalid.
-      std::size_t last = i + 1;
-      std::uint32_t reach = end;
-      while (last < count && begin_of(first + last) == reach && end_of(first + last) - begin <= batch)
-        reach = end_of(first + last++);
-      fetch(begin, reach);
-      for (; i < last; ++i) sums[i] = sum(begin_of(first + i) - begin, end_of(first + i) - begin);
-    }
-  }
-
- private:
-  static constexpr std::uint32_t batch = 512;
-  using D = hn::ScalableTag<float>;
-
-  std::uint32_t begin_of(std::uint64_t node) const {
-    return std::min(offsets_[node], static_cast<std::uint32_t>(sources_.size()));
-  }
-  /// Returns the end of a node's links, which is not before their beginning.
-  std::uint32_t end_of(std::uint64_t node) const { return std::max(begin_of(node + 1), begin_of(node)); }
-
-  void fetch(std::uint32_t begin, std::uint32_t end) {
-    const D d;
-    const hn::Rebind<std::uint32_t, D> words;
-    const hn::RebindToSigned<D> indexes;
-    const std::uint32_t* link = sources_.data() + begin;
-    const std::uint32_t size = end - begin, lanes = static_cast<std::uint32_t>(hn::Lanes(d));
-    std::uint32_t i = 0;
-    for (; i + lanes <= size; i += lanes) {
-      const auto at = hn::Min(hn::LoadU(words, link + i), hn::Set(words, nodes_));
-      hn::StoreU(hn::GatherIndex(d, shares_, hn::BitCast(indexes, at)), d, fetched_ + i);
-    }
-    for (; i < size; ++i) fetched_[i] = shares_[std::min(link[i], nodes_)];
-    if (fractions_ != nullptr)
-      for (i = 0; i < size; ++i) fetched_[i] *= fractions_[std::size_t{begin} + i];
-  }
-
-  float sum(std::uint32_t begin, std::uint32_t end) const {
-    return hn::GetLane(hn::SumOfLanes(D(), sums(begin, end)));
-  }
-
-  /// Adds up long rows by halves. The error grows with the logarithm of the length.
-  hn::Vec<D> sums(std::uint32_t begin, std::uint32_t end) const {
-    const D d;
-    const auto lanes = static_cast<std::uint32_t>(hn::Lanes(d));
-    if (end - begin > 8 * lanes) {
-      const std::uint32_t middle = begin + (end - begin) / (2 * lanes) * lanes;
-      return hn::Add(sums(begin, middle), sums(middle, end));
-    }
-    auto sum = hn::Zero(d);
-    for (std::uint32_t i = begin; i < end; i += lanes)
-      sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, end - i), hn::LoadU(d, fetched_ + i)));
-    return sum;
-  }
-
-  /// Adds up batches in double precision. The error is independent of their number.
-  float add_many(std::uint32_t begin, std::uint32_t end) {
-    double total = 0;
-    while (begin < end) {
-      const std::uint32_t size = std::min(batch, end - begin);
-      fetch(begin, begin + size);
-      total += double{sum(0, size)};
-      begin += size;
-    }
-    return static_cast<float>(total);
-  }
-
-  const float *shares_, *fractions_;
-  std::uint32_t nodes_;
-  std::span<const std::uint32_t> offsets_, sources_;
-  float fetched_[batch + HWY_LANES(float)] = {};
-};
-
+/// Sets `sums[i]` to the sum of the shares that the links to node `first + i` carry.
 void add_links(const float* shares, const float* fractions, std::uint32_t nodes,
                std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources,
                std::uint64_t first, std::size_t count, float* sums) {
-  Adder(shares, fractions, nodes, offsets, sources).add(first, count, sums);
+  RowAdder adder(shares, nodes, fractions, offsets, sources);
+  adder.add(first, count, sums,
+            [&](std::uint32_t begin, std::uint32_t end) { return adder.sum_of(begin, end); });
 }
 
 }  // namespace HWY_NAMESPACE

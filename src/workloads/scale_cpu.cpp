@@ -56,7 +56,7 @@ void multiply_by(std::span<T> x, T factor) {
     const std::size_t n = std::min(float_block, x.size() - i);
     widen(x.data() + i, 1, n, n, wide);
     multiply_by(std::span(wide, n), static_cast<float>(factor));
-    narrow(Range{0, n, {}}, std::span<const float>(wide, n), x.subspan(i, n));
+    narrow({wide, n}, x.data() + i);
   }
 }
 void multiply_by(std::span<std::uint32_t> x, std::uint32_t factor) {

@@ -32,7 +32,7 @@ Job similarity(Read<float> matrix, Write<float> result, std::uint64_t columns) {
   steps.add(copy_kernel(), flat(unit.size()), matrix, unit);
   add_normalize(steps, unit, split);
   add_matmul(steps, unit, unit, result,
-             {.rows = split.rows, .columns = split.rows, .inner = split.columns, .transposed = 1});
+             {.rows = split.rows, .columns = split.rows, .inner = split.columns, .transposed_b = 1});
   return std::move(steps).job("similarity", workload_types::matrix);
 }
 

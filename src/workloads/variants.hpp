@@ -3,6 +3,8 @@
 /// those named `<name>_plain` do not.
 #include <wye/device/parameter.hpp>
 
+#include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,16 +24,43 @@ Result<Kernel<P...>> with_plain(Result<Kernel<P...>> kernel, const Result<Kernel
   return fastest_of(*kernel, {*plain});
 }
 
+/// A product kernel with the parameters `P`.
+template <class... P>
+struct ProductKernelWith {
+  using Kernel = wye::Kernel<P...>;
+  static Result<Kernel> make(const KernelText& text, std::vector<std::string> parameters,
+                             std::vector<typename Kernel::Source> others) {
+    // A CUDA block computes 128 x 128 elements of c, which are four tiles of a GLSL workgroup.
+    return make_kernel<P...>(text, std::move(parameters), {.cuda = Extent3(1024)}, std::move(others));
+  }
+};
+/// Kernels of products. The last stretch adds `bias` and `residual`, which may be empty.
 template <class T, class C>
-using ProductKernel = Kernel<Read<T>, Read<T>, C, Product>;
+struct ProductParameters : ProductKernelWith<Read<T>, Read<T>, Read<typename C::element_type>,
+                                             Read<typename C::element_type>, C, Product> {
+  static std::vector<std::string> names() { return {"a", "b", "bias", "residual", "c", "shape"}; }
+};
+/// `sums` are those of the stretches before the last, or empty.
+template <class T>
+requires(sizeof(T) == 2) struct ProductParameters<T, Write<T>>
+    : ProductKernelWith<Read<T>, Read<T>, Read<T>, Read<T>, Read<float>, Write<T>, Product> {
+  static std::vector<std::string> names() { return {"a", "b", "bias", "residual", "sums", "c", "shape"}; }
+};
+/// Integers have no epilogue.
+template <class C>
+struct ProductParameters<std::int8_t, C>
+    : ProductKernelWith<Read<std::int8_t>, Read<std::int8_t>, C, Product> {
+  static std::vector<std::string> names() { return {"a", "b", "c", "shape"}; }
+};
+template <class T, class C>
+using ProductKernel = typename ProductParameters<T, C>::Kernel;
 
-/// Makes a product kernel of `text` and `others`. A CUDA block computes 128 x 128 elements of c, which are
-/// four tiles of a GLSL workgroup.
+/// Makes a product kernel of `text` and `others`.
 template <class T, class C>
 Result<ProductKernel<T, C>> make_product_kernel(
     const KernelText& text, std::vector<typename ProductKernel<T, C>::Source> others = {}) {
-  return make_kernel<Read<T>, Read<T>, C, Product>(text, {"a", "b", "c", "shape"}, {.cuda = Extent3(1024)},
-                                                   std::move(others));
+  using Parameters = ProductParameters<T, C>;
+  return Parameters::make(text, Parameters::names(), std::move(others));
 }
 
 template <class T>

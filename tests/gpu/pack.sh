@@ -14,7 +14,7 @@ nvrtc=build/wheels/ptx/nvidia/cuda_nvrtc/lib
 [ -e "$nvrtc/libnvrtc.so.12" ] || { echo "pack.sh: there is no '$nvrtc/libnvrtc.so.12'." >&2; exit 1; }
 tests="contract gpu workloads interop data scheduler runtime"
 cmake --preset gpu --log-level=WARNING
-cmake --build --preset gpu --parallel "${JOBS:-$(nproc)}" --target wye_bench wye_example_document_network wye_no_cublas \
+cmake --build --preset gpu --parallel "${JOBS:-$(nproc)}" --target wye_bench wye_example_document_network wye_no_cublas wye_no_cublaslt \
   $(printf 'wye_%s_tests ' $tests)
 rm -rf "$folder"
 mkdir -p "$folder/programs" "$folder/lib" "$folder/nvrtc" "$folder/no-cublas" "$folder/documents"

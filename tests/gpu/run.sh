@@ -117,6 +117,7 @@ part_bench() {
   family 40 replay '^cuda_replay'
   family 40 waits '^cuda_wait'
   family 50 matmul '^cuda_matmul_[0-9]'
+  family 60 "matmul of 16 bits" '^cuda_matmul_(half|bfloat16)'
   family 70 "matmul by wye's own kernels" '^cuda_matmul_own' WYE_BENCH_CUBLAS="$cublas" \
     LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH"
   family 70 attention '^cuda_attention_(half_)?[0-9]'
@@ -162,7 +163,7 @@ part_sanitize() {
   done
   for tool in memcheck racecheck synccheck; do
     checked 40 $tool "graphs and timelines" programs/wye_workloads_tests \
-      '[pagerank]~[large],[similarity]~[large],[timeline]~[large]'
+      '[csr_multiply]~[large],[pagerank]~[large],[similarity]~[large],[timeline]~[large]'
     checked 60 $tool "contract suite" programs/wye_contract_tests -c "on cuda:0"
   done
 }

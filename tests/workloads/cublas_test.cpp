@@ -250,3 +250,100 @@ TEST_CASE("a later failure of cuBLAS is the job's error, and the next job tries 
     is_right(runtime);
   }
 }
+
+TEST_CASE("cuBLASLt computes the epilogues that it has, and finds an algorithm once", "[workloads][cublas]") {
+  const auto driver = stand_in();
+  if (!driver) return test::skip("cuBLAS is not the stand-in");
+  using workloads::Activation;
+  const workloads::MatmulShape shape{8, 16, 24};
+  const auto a = of<half>(numbers(9 * 24, 1)), b = of<half>(numbers(24 * 16, 2)),
+             bias = of<half>(numbers(16, 3)), residual = of<half>(numbers(8 * 16, 4));
+  Runtime runtime = new_runtime();
+  const Array<half> on_device = runtime.array(a);
+  /// How often cuBLASLt is called for a product with the epilogue.
+  const auto calls = [&](const workloads::MatmulEpilogue<half>& epilogue, std::size_t first = 0) {
+    std::vector<half> c(8 * 16);
+    const long before = driver->calls("cublasLtMatmul");
+    const auto done =
+        runtime
+            .submit(workloads::matmul(Read<half>(on_device).slice(first, 8 * 24), b, c, shape, {}, epilogue),
+                    {.fallback = Fallback::forbid, .on = "cuda"})
+            .wait();
+    if (!done) FAIL(done.error().describe());
+    return driver->calls("cublasLtMatmul") - before;
+  };
+  const long found = driver->calls("cublasLtMatmulAlgoGetHeuristic");
+  for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu_tanh})
+    CHECK(calls({.scale = 2, .bias = bias, .activation = activation}) == 1);
+  CHECK(calls({.scale = 2, .bias = bias, .residual = residual}) == 1);
+  CHECK(driver->calls("cublasLtMatmulAlgoGetHeuristic") ==
+        found + 3);  // that of the residual is that of the bias
+  CHECK(calls({.bias = bias, .activation = Activation::relu}) == 1);
+  CHECK(driver->calls("cublasLtMatmulAlgoGetHeuristic") == found + 3);
+  CHECK(calls({.bias = bias, .activation = Activation::gelu}) == 0);
+  CHECK(calls({.activation = Activation::silu}) == 0);
+  CHECK(calls({.activation = Activation::relu, .residual = residual}) == 0);
+  CHECK(calls({.bias = bias}, 8) == 1);
+  CHECK(calls({.bias = bias}, 4) == 0);  // rows of a are not at multiples of 16 bytes
+  CHECK(calls({}) == 0);
+}
+
+TEST_CASE(
+    "if cuBLASLt cannot be used, wye's own kernel computes the epilogue; a later failure is the job's error",
+    "[workloads][cublas]") {
+  const auto driver = stand_in();
+  if (!driver) return test::skip("cuBLAS is not the stand-in");
+  const auto product = [](Runtime& runtime, std::vector<float>& c) {
+    const std::vector<float> a = numbers(8 * 24, 1), b = numbers(24 * 16, 2), bias = numbers(16, 3);
+    c = poisoned(8 * 16);
+    return runtime
+        .submit(workloads::matmul(a, b, c, {8, 16, 24}, {},
+                                  {.bias = bias, .activation = workloads::Activation::relu}),
+                {.fallback = Fallback::forbid, .on = "cuda"})
+        .wait();
+  };
+  const auto is_right = [](const std::vector<float>& c) {
+    const std::vector<float> bias = numbers(16, 3);
+    const auto exact = reference::matmul_epilogue(
+        reference::matmul(numbers(8 * 24, 1), numbers(24 * 16, 2), {8, 16, 24}), 16, 1,
+        std::vector<double>(bias.begin(), bias.end()), workloads::Activation::relu, {});
+    return difference(c, exact, [](std::size_t) { return 1e-4; });
+  };
+  std::vector<float> c;
+  {
+    Runtime runtime = new_runtime();
+    driver->fail("cublasLtCreate", 1, 1);
+    const auto done = product(runtime, c);
+    if (!done) FAIL(done.error().describe());
+    CHECK(is_right(c) == "");
+    CHECK(done->reason() ==
+          "The job requests 'cuda'. The native function of kernel 'matmul' is not used on 'cuda:0': cuBLASLt "
+          "cannot multiply "
+          "on device 'cuda:0': it was not initialized.");
+  }
+  struct Refusal {
+    const char* function;
+    int number;
+    Errc code;
+  };
+  for (const Refusal& refusal : {Refusal{"cublasLtMatmulDescCreate", 3, Errc::out_of_memory},
+                                 Refusal{"cublasLtMatmulDescSetAttribute", 7, Errc::internal},
+                                 Refusal{"cublasLtMatrixLayoutCreate", 3, Errc::out_of_memory},
+                                 Refusal{"cublasLtMatrixLayoutSetAttribute", 7, Errc::internal},
+                                 Refusal{"cublasLtMatmulPreferenceCreate", 3, Errc::out_of_memory},
+                                 Refusal{"cublasLtMatmulPreferenceSetAttribute", 7, Errc::internal},
+                                 Refusal{"cublasLtMatmulAlgoGetHeuristic", 15, Errc::unsupported},
+                                 Refusal{"cublasLtMatmul", 13, Errc::kernel_failed}}) {
+    INFO(refusal.function);
+    Runtime runtime = new_runtime();
+    driver->fail(refusal.function, 1, refusal.number);
+    const auto done = product(runtime, c);
+    REQUIRE_FALSE(done);
+    INFO(done.error().describe());
+    CHECK(done.error() == refusal.code);
+    CHECK(done.error().describe().find(refusal.function) != std::string::npos);
+    const auto again = product(runtime, c);
+    if (!again) FAIL(again.error().describe());
+    CHECK(is_right(c) == "");
+  }
+}

@@ -2,6 +2,7 @@
 /// Shared by the tests of workloads: a runtime, its legs, random numbers, and the comparison with a reference.
 #include <wye/runtime/runtime.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -50,6 +51,13 @@ std::vector<float> floats(const std::vector<T>& values) {
   std::vector<float> made;
   for (T value : values) made.push_back(static_cast<float>(value));
   return made;
+}
+
+/// Returns the absolute values.
+template <class T>
+std::vector<T> sizes_of(std::vector<T> values) {
+  for (T& value : values) value = T(std::abs(static_cast<float>(value)));
+  return values;
 }
 
 /// How far a number may be from the exact one at the same place.

@@ -33,12 +33,6 @@ std::vector<std::int8_t> some(std::size_t count, std::uint32_t seed) {
   return made;
 }
 
-template <class T>
-std::vector<T> sizes_of(std::vector<T> values) {
-  for (T& value : values) value = T(std::abs(static_cast<float>(value)));
-  return values;
-}
-
 /// The documented bounds: of the product, then of the rounding of c.
 template <class T, class C>
 struct Bounds {
@@ -112,7 +106,8 @@ std::string difference_of(const Problem<std::int8_t>& p, const std::string& leg)
 void all_are_right(MatmulShape shape, MatmulOptions options = {}) {
   for (const std::string& leg : legs()) {
     INFO(leg << ", " << options.batch << " of " << shape.rows << " x " << shape.columns << " x "
-             << shape.inner << (options.transposed_b ? ", b transposed" : ""));
+             << shape.inner << (options.transposed_a ? ", a transposed" : "")
+             << (options.transposed_b ? ", b transposed" : ""));
     CHECK(difference_of<half, float>(problem<half>(shape, options), leg) == "");
     CHECK(difference_of<bfloat16, float>(problem<bfloat16>(shape, options), leg) == "");
     CHECK(difference_of(problem<std::int8_t>(shape, options), leg) == "");
@@ -148,7 +143,8 @@ struct PlainKernels {
             .columns = static_cast<std::uint32_t>(shape.columns),
             .inner = static_cast<std::uint32_t>(shape.inner),
             .last = static_cast<std::uint32_t>(shape.inner),
-            .transposed = options.transposed_b,
+            .transposed_a = options.transposed_a,
+            .transposed_b = options.transposed_b,
             .batch = static_cast<std::uint32_t>(options.batch),
             .a_step = options.a_step.value_or(shape.rows * shape.inner),
             .b_step = options.b_step.value_or(shape.inner * shape.columns),
@@ -161,21 +157,24 @@ struct PlainKernels {
   /// Runs the kernel that rounds.
   void run(Read<T> a, Read<T> b, std::span<T> c, MatmulShape shape, const MatmulOptions& options) const {
     const workloads::Product product = product_of(shape, options);
-    test::run(rounded(a, b, c, product).over(items_of(product)), "cuda");
+    const std::span<const T> none;
+    test::run(rounded(a, b, none, none, std::span<const float>(), c, product).over(items_of(product)),
+              "cuda");
   }
   /// Runs the others over `stretch` of the inner dimension at a time.
   void run(Read<T> a, Read<T> b, std::span<float> c, MatmulShape shape, const MatmulOptions& options,
            std::uint64_t stretch = 16384) const {
     workloads::Product product = product_of(shape, options);
     product.last = 0;
+    const std::span<const float> none;
     const Extent3 items = items_of(product);
     do {
       product.first = product.last;
       product.last = static_cast<std::uint32_t>(std::min(product.last + stretch, shape.inner));
       if (product.first == 0 && !options.c_step)
-        test::run(set(a, b, c, product).over(items), "cuda");
+        test::run(set(a, b, none, none, c, product).over(items), "cuda");
       else
-        test::run(add(a, b, c, product).over(items), "cuda");
+        test::run(add(a, b, none, none, c, product).over(items), "cuda");
     } while (product.last < shape.inner);
   }
 };
@@ -199,6 +198,7 @@ std::string plain_rounded_difference(MatmulShape shape, MatmulOptions options) {
 /// Of both kinds of 16 bits.
 void plain_products_are_right(MatmulShape shape, MatmulOptions options = {}, std::uint64_t stretch = 16384) {
   INFO(options.batch << " of " << shape.rows << " x " << shape.columns << " x " << shape.inner
+                     << (options.transposed_a ? ", a transposed" : "")
                      << (options.transposed_b ? ", b transposed, " : ", ") << stretch << " at a time");
   CHECK(plain_product_difference<half>(shape, options, stretch) == "");
   CHECK(plain_product_difference<bfloat16>(shape, options, stretch) == "");
@@ -214,6 +214,10 @@ TEST_CASE("matmul multiplies numbers of 16 and 8 bits and in TF32, in any shape"
     all_are_right(shape);
   for (const MatmulShape& shape : {MatmulShape{5, 1, 7}, {17, 9, 33}, {9, 260, 40}, {3, 70, 64}})
     all_are_right(shape, {.transposed_b = true});
+  for (const MatmulShape& shape : {MatmulShape{1, 5, 7}, {9, 17, 33}, {260, 9, 40}, {70, 3, 64}})
+    all_are_right(shape, {.transposed_a = true});
+  for (const MatmulShape& shape : {MatmulShape{6, 7, 5}, {136, 24, 48}, {130, 140, 19}})
+    all_are_right(shape, {.transposed_a = true, .transposed_b = true});
 }
 
 TEST_CASE("matmul of other types writes zeros if the inner dimension is zero", "[workloads][products]") {
@@ -226,6 +230,7 @@ TEST_CASE("matmul makes batches, with matrices apart and one for all", "[workloa
   all_are_right(shape, {.batch = 3});
   all_are_right(shape, {.transposed_b = true, .batch = 4, .a_step = 0});
   all_are_right(shape, {.batch = 3, .a_step = 100, .b_step = 0, .c_step = 83});
+  all_are_right(shape, {.transposed_a = true, .batch = 3, .a_step = 90, .b_step = 0, .c_step = 70});
   all_are_right({1, 1, 3}, {.batch = 9});
 }
 
@@ -233,11 +238,12 @@ TEST_CASE("matmul of other numbers is right beyond one stretch of the inner dime
           "[workloads][products]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    for (const MatmulShape& shape : {MatmulShape{2, 3, 17000}, {5, 7, 16384}, {3, 5, 16385}}) {
+    for (const MatmulShape& shape : {MatmulShape{2, 3, 33000}, {5, 7, 32768}, {3, 5, 32769}}) {
       CHECK(difference_of<half, half>(problem<half>(shape), leg) == "");
       CHECK(difference_of<bfloat16, bfloat16>(problem<bfloat16>(shape), leg) == "");
     }
-    CHECK(difference_of(problem<std::int8_t>({3, 2, 17001}, {.transposed_b = true}), leg) == "");
+    CHECK(difference_of(problem<std::int8_t>({3, 2, 33001}, {.transposed_b = true}), leg) == "");
+    CHECK(difference_of<half, half>(problem<half>({2, 3, 33000}, {.transposed_a = true}), leg) == "");
   }
 }
 
@@ -314,7 +320,7 @@ TEST_CASE("matmul rounds to 16 bits as the host does", "[workloads][products]") 
   for (std::uint32_t bits = 0; bits < 0x7c00; bits += 173)
     left.push_back(half::from_bits(static_cast<std::uint16_t>(bits)));
   for (const std::string& leg : legs())
-    for (const std::size_t inner : {1u, 16385u}) {  // one stretch, and two
+    for (const std::size_t inner : {1u, 32769u}) {  // one stretch, and two
       INFO(leg << ", " << inner);
       CHECK(wrong(a, std::vector{bfloat16(1.0f), bfloat16(1.00390625f), bfloat16(-0x1p-8f)}, inner, 1e-37f,
                   leg) == 0);
@@ -412,6 +418,7 @@ TEST_CASE("without tensor cores CUDA's kernels multiply 16 bits in any shape", "
                                    {0, 0, 0}}) {
     plain_products_are_right(shape);
     plain_products_are_right(shape, {.transposed_b = true});
+    plain_products_are_right(shape, {.transposed_a = true});
   }
 }
 

@@ -24,6 +24,7 @@ struct MatmulShape {
 
 /// The layout of the matrices, the number of products and their precision.
 struct MatmulOptions {
+  bool transposed_a = false;  ///< a is given as inner x rows
   bool transposed_b = false;  ///< b is given as columns x inner
   /// Allows devices to round the factors of float products to TF32, which has 11 bits. NVIDIA's tensor cores from Ampere on
   /// do so. All other devices compute in float32.
@@ -36,6 +37,31 @@ struct MatmulOptions {
   std::optional<std::uint64_t> c_step = std::nullopt;
 };
 
+/// A function of each element x of a product.
+enum class Activation : std::uint32_t {
+  none,
+  relu,       ///< max(x, 0)
+  gelu,       ///< x times the normal distribution up to x
+  gelu_tanh,  ///< x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3): the approximation of gelu by tanh
+  silu,       ///< x / (1 + exp(-x))
+};
+
+/// Changes the product to c = activation(scale a b + bias) + residual. `T` is the type of the elements of c.
+/// Shape:   `bias` has one element for each column of c, and is the same for all products of a batch. `residual` has the shape
+///          and the steps of c, and does not overlap c.
+/// Bound:   1.13 |scale| times that of the product, before c is rounded to 16 bits, and 2^-20 (|scale| |a| |b| + |bias| +
+///          |residual|) more. Activations of NaN are NaN, and those of -infinity are 0.
+/// Cost:    on the CPU and in wye's own kernels, a few percent of a product with an inner dimension of 500. On CUDA, cuBLASLt
+///          computes it if that can be opened, rows begin at multiples of 16 bytes, the activation is neither `gelu` nor
+///          `silu`, and a residual comes without activation. Otherwise CUDA uses wye's own kernel.
+template <class T>
+struct MatmulEpilogue {
+  float scale = 1;
+  std::optional<Read<T>> bias = std::nullopt;
+  Activation activation = Activation::none;
+  std::optional<Read<T>> residual = std::nullopt;
+};
+
 /// Sets c to the product of a and b.
 /// Shape:   all three row after row. Without a shape it follows from the three sizes, which are unambiguous if none is zero.
 ///          If `inner` is zero, c becomes zero. Dimensions are below 2^31.
@@ -46,13 +72,14 @@ struct MatmulOptions {
 /// Errors:  invalid_argument (sizes that do not match the shape, or each other).
 WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape = {});
 
-/// The same with options: batches of products, b transposed, TF32.
+/// The same with options (batches of products, a or b transposed, TF32) and an epilogue.
 /// Shape:   with steps, each of the three is at least as large as its last matrix needs. Elements between the matrices of c
 ///          are unchanged.
 /// Bound:   with `tf32`, (2^-10 + 2^-22 + (inner + 2) 2^-23) (|a| |b|) if factors are rounded to nearest, as in wye's own kernel.
-/// Errors:  invalid_argument (as above; a batch of no product, of several without a shape; matrices of c that overlap).
+/// Errors:  invalid_argument (as above; a batch of no product, of several without a shape; matrices of c that overlap; sizes of
+///          the epilogue's numbers; an unknown activation).
 WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape,
-                   const MatmulOptions& options);
+                   const MatmulOptions& options, const MatmulEpilogue<float>& epilogue = {});
 
 /// Sets c to the product of matrices of 16-bit numbers, accumulated in float32. If c has 16 bits, too, each of its numbers is
 /// rounded once, at the end.
@@ -64,16 +91,17 @@ WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape sha
 ///          (`fastest_of`). With `measure_variants` off the kernel is always the same.
 /// Cost:    on CUDA cuBLAS. Without it, autotuning decides for the device and size whether tensor cores are used (for bfloat16
 ///          from Ampere on). On the CPU and on Vulkan the numbers are converted to float32: that saves memory, not time. If
-///          `inner` exceeds 16,384, a c of 16 bits needs a float32 matrix of its size while the job runs.
+///          `inner` exceeds 32,768, a c of 16 bits needs a float32 matrix of its size while the job runs, and cuBLAS does not
+///          compute the last part.
 /// Errors:  as above.
 WYE_API Job matmul(Read<half> a, Read<half> b, Write<float> c, MatmulShape shape = {},
-                   const MatmulOptions& options = {});
+                   const MatmulOptions& options = {}, const MatmulEpilogue<float>& epilogue = {});
 WYE_API Job matmul(Read<half> a, Read<half> b, Write<half> c, MatmulShape shape = {},
-                   const MatmulOptions& options = {});
+                   const MatmulOptions& options = {}, const MatmulEpilogue<half>& epilogue = {});
 WYE_API Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<float> c, MatmulShape shape = {},
-                   const MatmulOptions& options = {});
+                   const MatmulOptions& options = {}, const MatmulEpilogue<float>& epilogue = {});
 WYE_API Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<bfloat16> c, MatmulShape shape = {},
-                   const MatmulOptions& options = {});
+                   const MatmulOptions& options = {}, const MatmulEpilogue<bfloat16>& epilogue = {});
 
 /// Sets c to the product of matrices of 8-bit integers.
 /// Shape:   as above.
@@ -102,6 +130,10 @@ WYE_API std::vector<double> matmul(std::span<const half> a, std::span<const half
                                    const MatmulOptions& options = {});
 WYE_API std::vector<double> matmul(std::span<const bfloat16> a, std::span<const bfloat16> b,
                                    MatmulShape shape, const MatmulOptions& options = {});
+/// c as the epilogue changes it: the product `c`, and `bias` and `residual` as in MatmulEpilogue, or empty.
+WYE_API std::vector<double> matmul_epilogue(std::span<const double> c, std::uint64_t columns, float scale,
+                                            std::span<const double> bias, Activation activation,
+                                            std::span<const double> residual);
 /// The same in 64 bits.
 WYE_API std::vector<std::int64_t> matmul(std::span<const std::int8_t> a, std::span<const std::int8_t> b,
                                          MatmulShape shape, const MatmulOptions& options = {});

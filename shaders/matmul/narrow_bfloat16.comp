@@ -1,4 +1,0 @@
-#version 460
-// Rounds to bfloat16.
-#define BFLOAT16
-#include "narrow.glsl"

@@ -1,3 +1,0 @@
-#version 460
-// Rounds to half.
-#include "narrow.glsl"
