@@ -271,7 +271,7 @@ void multiply_block(std::size_t row, std::size_t row_end, std::size_t column, st
                    .a_step = shape.inner,
                    .b = memory.get(),
                    .b_step = inner,
-                   .transposed = true,
+                   .transposed_b = true,
                    .c = y + row * shape.columns + column,
                    .c_step = shape.columns,
                    .add = first > 0});
