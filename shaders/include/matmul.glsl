@@ -1,8 +1,8 @@
 // c = a b over the first stretch of the inner dimension, c += a b over others, then the epilogue. Elements are floats, or
 // narrow numbers with HALF, BFLOAT16 or INT8, which has no epilogue. With ROUNDED, c and the epilogue's numbers have 16 bits
-// too, and `sums` has the floats of the stretches before the last. A workgroup computes 64 x 64 elements of c, an invocation 4 x 4 elements, 16 apart, in registers;
-// with ROUNDED 4 x 2 pairs, because it writes words. It uses no shared memory, which costs lavapipe ten times
-// more than it saves. Adjacent invocations load adjacent elements.
+// too, and `sums` has the floats of the stretches before the last. A workgroup computes 64 x 64 elements of c, an
+// invocation 4 x 4 elements, 16 apart, in registers; with ROUNDED 4 x 2 pairs, because it writes words. It uses no shared
+// memory, which costs lavapipe ten times more than it saves. Adjacent invocations load adjacent elements.
 #include "span.glsl"
 #include "flat.glsl"
 

@@ -42,7 +42,7 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   record->row = &table().preferences.row(kept.type(), record->size);
   for (std::size_t c = 0; c < kept.size(); ++c) {
     for (const Operand& operand : kept[c].arguments()) {
-      record->borrows |= operand.kind == Operand::Kind::host;
+      record->borrows |= borrows_memory(operand);
       record->uses_arrays |= operand.kind == Operand::Kind::array;
     }
   }

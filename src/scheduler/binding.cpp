@@ -135,7 +135,7 @@ Binding::Operands Binding::operands() && { return {std::move(arrays_), std::move
 
 void Binding::find_regions() {
   each_operand(job_, [&](const Operand& operand) {
-    if (operand.kind != Operand::Kind::host || operand.count == 0) return;
+    if (!borrows_memory(operand)) return;
     regions_.push_back({.first = begin_of(operand), .last = end_of(operand)});
   });
   std::sort(regions_.begin(), regions_.end(),
@@ -153,7 +153,7 @@ void Binding::find_regions() {
   for (Region& region : regions_) {
     bool first = true;
     each_operand(job_, [&](const Operand& operand) {
-      if (operand.kind != Operand::Kind::host || operand.count == 0) return;
+      if (!borrows_memory(operand)) return;
       if (begin_of(operand) < region.first || end_of(operand) > region.last) return;
       const bool overwrites = operand.access == Access::write && begin_of(operand) == region.first &&
                               end_of(operand) == region.last;

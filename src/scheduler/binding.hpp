@@ -18,6 +18,11 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
+/// Returns whether the operand is memory of the host, which must outlive its job. An operand without elements is none.
+inline bool borrows_memory(const Operand& operand) {
+  return operand.kind == Operand::Kind::host && operand.count != 0;
+}
+
 /// The memory of one job on one device. A device with Feature::host_memory uses host memory in place.
 /// Otherwise each run of overlapping operands gets one buffer, because steps that share memory must share it
 /// on the device too. The caller's memory does not change before the downloads: a job that fails before them

@@ -168,14 +168,14 @@ class LtLane {
                   shape.b_step,
                   shape.c_step,
                   static_cast<std::uint64_t>(shape.activation),
-                  matrices.bias != nullptr,
+                  matrices.bias ? alignment_of(matrices.bias) : 0u,
                   alignment_of(first),
                   alignment_of(second),
                   alignment_of(added),
                   alignment_of(matrices.c)};
     auto found = plans_.find(key);
     if (found == plans_.end()) {
-      auto plan = make(lane.device, type, key, shape);
+      auto plan = make(lane.device, type, key, matrices.bias, shape);
       if (!plan) return std::move(plan).error();
       if (plans_.size() == most_plans) plans_.clear();
       found = plans_.emplace(key, *std::move(plan)).first;
@@ -200,7 +200,7 @@ class LtLane {
 
   explicit LtLane(std::shared_ptr<const LtLibrary> library) : library_(std::move(library)) {}
 
-  Result<Plan> make(std::string_view device, const cublas::Numbers& type, const Key& key,
+  Result<Plan> make(std::string_view device, const cublas::Numbers& type, const Key& key, const void* bias,
                     const Product& shape) const {
     const LtLibrary& lt = *library_;
     Calls call(device);
@@ -231,11 +231,13 @@ class LtLane {
     const int activation = shape.activation == Activation::relu        ? relu
                            : shape.activation == Activation::gelu_tanh ? gelu
                                                                        : 0;
-    const int epilogue = activation + (key[13] != 0 ? with_bias : 0);
+    const int epilogue = activation + (bias ? with_bias : 0);
     constexpr auto api = "cublasLtMatmulDescSetAttribute";
     set(api, lt.operation_set, plan.operation, transposed_first, shape.transposed_b ? 1 : 0);
     set(api, lt.operation_set, plan.operation, transposed_second, shape.transposed_a ? 1 : 0);
     set(api, lt.operation_set, plan.operation, epilogue_kind, epilogue == 0 ? none : epilogue);
+    // The algorithm depends on the alignment of the bias, too.
+    if (bias) set(api, lt.operation_set, plan.operation, bias_pointer, bias);
 
     const Object preference =
         call.make("cublasLtMatmulPreferenceCreate", lt.preference_destroy, lt.preference_create);

@@ -99,13 +99,11 @@ enum class Vendor : std::uint8_t { none, cublas, cublaslt };
 template <class T, class C>
 class ProductVariants {
  public:
-  ProductVariants(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
-                  const KernelText* plain = nullptr)
-      : own_(with(text, std::nullopt)), with_cublas_(own_), with_cublaslt_(own_) {
+  ProductVariants(const KernelText& text, cublas::Arithmetic arithmetic, const KernelText* plain = nullptr)
+      : own_(with(text, std::nullopt)),
+        with_cublas_(with(text, VendorFunction{cublas::multiply, cublas::probe, arithmetic})),
+        with_cublaslt_(with(text, VendorFunction{cublaslt::multiply, cublaslt::probe, arithmetic})) {
     if (plain) own_ = with_plain(std::move(own_), make_product_kernel<T, C>(*plain));
-    if (!arithmetic) return;
-    with_cublas_ = with(text, VendorFunction{cublas::multiply, cublas::probe, *arithmetic});
-    with_cublaslt_ = with(text, VendorFunction{cublaslt::multiply, cublaslt::probe, *arithmetic});
   }
 
   const Result<ProductKernel<T, C>>& of(Vendor vendor) const {
@@ -127,7 +125,7 @@ class ProductVariants {
 /// The kernels of products of `T`. The first sets c, the second adds to it.
 template <class T, class Sum>
 struct ProductKernels {
-  explicit ProductKernels(const KernelText& text, std::optional<cublas::Arithmetic> arithmetic,
+  explicit ProductKernels(const KernelText& text, cublas::Arithmetic arithmetic,
                           const KernelText* plain = nullptr)
       : set(text, arithmetic, plain), add(text, arithmetic, plain) {}
 

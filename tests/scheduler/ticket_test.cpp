@@ -66,6 +66,21 @@ TEST_CASE("a job of arrays continues without its ticket, and its failure stays w
   CHECK(y.read().error() == Errc::kernel_failed);
 }
 
+TEST_CASE("a job of arrays and of host memory without elements continues without its ticket", "[scheduler]") {
+  const auto add =
+      Kernel<Read<float>, ReadWrite<float>>::make(
+          {.name = "add", .sources = {host([](Range range, std::span<const float> y, std::span<float> x) {
+                            for (std::uint64_t i : range) x[i] += y.empty() ? 1.0f : y[i];
+                          })}})
+          .value();
+  Busy busy;
+  auto x = busy.runtime.array(std::vector<float>(1, 1.0f));
+  { const Ticket dropped = busy.runtime.submit(add(std::span<const float>(), x)); }
+  CHECK(busy.runtime.metrics().jobs.cancelled == 0);
+  busy.release();
+  CHECK(test::contents(x) == std::vector<float>{2.0f});
+}
+
 TEST_CASE("dropping a ticket does not wait for the predecessors of its job, also if it borrows memory",
           "[scheduler]") {
   Runtime runtime = test::cpu_runtime(2);

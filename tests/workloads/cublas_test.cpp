@@ -259,7 +259,7 @@ TEST_CASE("cuBLASLt computes the epilogues that it has, and finds an algorithm o
   const auto a = of<half>(numbers(9 * 24, 1)), b = of<half>(numbers(24 * 16, 2)),
              bias = of<half>(numbers(16, 3)), residual = of<half>(numbers(8 * 16, 4));
   Runtime runtime = new_runtime();
-  const Array<half> on_device = runtime.array(a);
+  const Array<half> on_device = runtime.array(a), biases = runtime.array(of<half>(numbers(24, 5)));
   /// How often cuBLASLt is called for a product with the epilogue.
   const auto calls = [&](const workloads::MatmulEpilogue<half>& epilogue, std::size_t first = 0) {
     std::vector<half> c(8 * 16);
@@ -284,6 +284,7 @@ TEST_CASE("cuBLASLt computes the epilogues that it has, and finds an algorithm o
   CHECK(calls({.activation = Activation::silu}) == 0);
   CHECK(calls({.activation = Activation::relu, .residual = residual}) == 0);
   CHECK(calls({.bias = bias}, 8) == 1);
+  CHECK(calls({.bias = Read<half>(biases).slice(8, 16)}) == 1);
   CHECK(calls({.bias = bias}, 4) == 0);  // rows of a are not at multiples of 16 bytes
   CHECK(calls({}) == 0);
 }

@@ -176,6 +176,10 @@ WYE_EXPORT int cublasLtMatmulAlgoGetHeuristic(void* handle, void* operation, voi
   found.algorithm[0] = digest(of, in_a, in_b, out);
   for (std::size_t i = 0; i < 4; ++i) found.algorithm[1 + i] = wishes.alignments[i];
   found.algorithm[5] = wishes.reductions;
+  // The library takes the alignment of the bias from its address, which may not be set.
+  found.algorithm[6] =
+      of.bias ? (reinterpret_cast<std::uintptr_t>(of.bias) & -reinterpret_cast<std::uintptr_t>(of.bias))
+              : 256;
   std::memcpy(results, &found, sizeof(found));
   *count = 1;
   return success;
@@ -194,6 +198,7 @@ WYE_EXPORT int cublasLtMatmul(void* handle, void* operation, const void* alpha, 
   if (!lies_at(a, found[1]) || !lies_at(b, found[2]) || !lies_at(c, found[3]) || !lies_at(d, found[4]))
     return invalid_value;
   const bool biased = (of.epilogue & 4) != 0;
+  if (biased && !lies_at(of.bias, std::min<std::uint64_t>(found[6], 256))) return invalid_value;
   const float factor = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   if (!is_known(a, in_a) || !is_known(b, in_b) || !is_known(d, out) || (keep != 0 && !is_known(c, in_c)) ||
       (biased && !is_known(of.bias, out.type, static_cast<int>(out.rows), 1,
