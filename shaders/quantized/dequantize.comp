@@ -11,7 +11,7 @@ layout(push_constant) uniform Arguments {
 void main() {
   const uvec2 item = flat_item(gl_GlobalInvocationID.x);
   if (!is_less(item, x.size)) return;
-  const PackedLine block = block_at(uvec2(blocks.data), shifted_right(item, form.group_log2), form);
+  PackedLine block = block_at(uvec2(blocks.data), shifted_right(item, form.group_log2), form);
   const uint i = item.x & ((1u << form.group_log2) - 1);
   Floats(element(uvec2(x.data), item)).at[0] = value_at(block, header_of(block, form), i, form);
 }

@@ -38,7 +38,7 @@ void main() {
   const uvec2 number = flat_item(gl_GlobalInvocationID.x);
   if (!is_less(number, shifted_right(x.size, form.group_log2))) return;
   const uint n = 1u << form.group_log2;
-  const ConstBits from = ConstBits(element(uvec2(x.data), shifted_left(number, form.group_log2)));
+  ConstBits from = ConstBits(element(uvec2(x.data), shifted_left(number, form.group_log2)));
   uvec2 to = plus(uvec2(blocks.data), times(number, block_bytes(form)));
 
   const uint infinity = 0x7f800000u;

