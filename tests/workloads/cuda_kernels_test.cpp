@@ -49,13 +49,20 @@ std::vector<CudaFile> cuda_files() {
   return files;
 }
 
-Result<Compiled> compiled(const CudaFile& file, const std::string& entry, const std::string& target,
-                          const std::string& nvrtc = {}) {
-  auto source = CudaCpp::from_file(file.path);
-  if (!source) return source.error();
-  source->entry = entry;
-  source->include_directories.push_back(WYE_SOURCE_FOLDER "/shaders/include");
-  return compile(*source, {.name = entry, .target = target, .nvrtc = nvrtc});
+/// Compiles a kernel, once per program.
+const Result<Compiled>& compiled(const CudaFile& file, const std::string& entry, const std::string& target,
+                                 const std::string& nvrtc = {}) {
+  const auto compile_file = [&]() -> Result<Compiled> {
+    auto source = CudaCpp::from_file(file.path);
+    if (!source) return source.error();
+    source->entry = entry;
+    source->include_directories.push_back(WYE_SOURCE_FOLDER "/shaders/include");
+    return compile(*source, {.name = entry, .target = target, .nvrtc = nvrtc});
+  };
+  static std::map<std::string, Result<Compiled>> all;
+  const std::string key = file.path + ' ' + entry + ' ' + target + ' ' + nvrtc;
+  const auto found = all.find(key);
+  return found != all.end() ? found->second : all.emplace(key, compile_file()).first->second;
 }
 
 /// Returns whether the kernels' sources and a compiler are present: the program may run on another machine than it was built on.
@@ -165,12 +172,12 @@ void check_all_kernels(std::initializer_list<const char*> architectures) {
     // One compile of a file has all its kernels.
     const std::string& entry = file.entries.front();
     kernels += file.entries.size();
-    const auto text = compiled(file, entry, "compute_75");
+    const auto& text = compiled(file, entry, "compute_75");
     if (!text) FAIL(text.error().describe());
     CHECK(text->warnings.empty());
     for (const char* const architecture : architectures) {
       INFO(file.path << " for " << architecture);
-      const auto machine = compiled(file, entry, architecture);
+      const auto& machine = compiled(file, entry, architecture);
       if (!machine && machine.error() == Errc::unsupported) continue;  // newer than this NVRTC
       if (!machine) FAIL(machine.error().describe());
       const Needs needs = needs_of(machine->cubin->bytes);
@@ -223,7 +230,7 @@ TEST_CASE("products of few bits are made by tensor cores, each on the oldest arc
     const std::string folder = wanted.kernel.substr(0, wanted.kernel.find('_'));
     const CudaFile file{
         WYE_SOURCE_FOLDER "/shaders/" + folder + "/" + wanted.kernel + ".cu", wanted.kernel, {}};
-    const auto text = compiled(file, "wye_" + file.name, wanted.target);
+    const auto& text = compiled(file, "wye_" + file.name, wanted.target);
     if (!text) FAIL(text.error().describe());
     REQUIRE(text->ptx);
     CHECK(text->ptx->text.find(wanted.name) != std::string::npos);
@@ -246,8 +253,8 @@ TEST_CASE("without usable tensor cores, fused multiply-adds compute the product"
         std::pair{"attention_bfloat16_plain", "compute_80"}}) {
     INFO(name << " for " << target);
     const std::string file = name, folder = file.substr(0, file.find('_'));
-    const auto text = compiled({WYE_SOURCE_FOLDER "/shaders/" + folder + "/" + file + ".cu", file, {}},
-                               "wye_" + file, target);
+    const auto& text = compiled({WYE_SOURCE_FOLDER "/shaders/" + folder + "/" + file + ".cu", file, {}},
+                                "wye_" + file, target);
     if (!text) FAIL(text.error().describe());
     REQUIRE(text->ptx);
     CHECK(text->ptx->text.find("mma.") == std::string::npos);
@@ -293,7 +300,7 @@ TEST_CASE("kernels are shipped as PTX that drivers for CUDA 12.2 take, with the 
       ptx->entry = file.entries.front();
       const auto described = compile(*ptx, {.name = file.name});
       if (!described) FAIL(described.error().describe());
-      if (const auto text = compiled(file, file.entries.front(), "compute_" + architecture))
+      if (const auto& text = compiled(file, file.entries.front(), "compute_" + architecture))
         CHECK(layout(*described) == layout(*text));
       ++seen[architecture];
     }
@@ -328,14 +335,14 @@ TEST_CASE(
   if (seen == 0) test::skip("this build has no cubins (WYE_CUBINS)");
 }
 
-TEST_CASE("the CUDA kernels for tensor cores compile for sm_70, without them", "[workloads][cuda][large]") {
+TEST_CASE("the CUDA kernels for tensor cores compile for sm_70, without them", "[.architectures][cuda]") {
   if (!can_compile()) return;
   if (!std::filesystem::exists(WYE_PTX_NVRTC))  // newer ones do not know sm_70
     return test::skip("this build has no NVRTC for drivers of CUDA 12 (cmake/wheels.sh ptx)");
   for (const CudaFile& file : cuda_files()) {
     if (!depends_on_architecture(file)) continue;
     INFO(file.path);
-    const auto machine = compiled(file, file.entries.front(), "sm_70", WYE_PTX_NVRTC);
+    const auto& machine = compiled(file, file.entries.front(), "sm_70", WYE_PTX_NVRTC);
     if (!machine) FAIL(machine.error().describe());
     CHECK(tensor_instructions(machine->cubin->bytes) == 0);
     CHECK(needs_of(machine->cubin->bytes).registers <= most_registers_of_products);
