@@ -101,6 +101,8 @@ constexpr Bar bars[] = {
     {"matmul_transposed_a_1024_cpu", "product", 1.1},
     {"pagerank_1M_links_cpu", "one_thread_csr", 1 / 1.5},
     {"csr_multiply_10M_cpu", "one_thread_csr", 0.67},
+    {"q4_0_4096_1_row_cpu", "memory_floor", 1.3},
+    {"q4_0_4096_512_rows_cpu", "float_product", 1.0},
     {"normalize_10M_cpu", "memory_floor", 1.2},
     {"softmax_131072x1024_cpu", "memory_floor", 1.2},
     {"transpose_8192_cpu", "copy", 1.5},

@@ -21,25 +21,6 @@ struct BlockHeader {
   float zero = 0;
   float minimum = 0;
 };
-inline float half_at(const std::uint8_t* from) {
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, from, sizeof bits);
-  return static_cast<float>(half::from_bits(bits));
-}
-inline BlockHeader header_of(const std::uint8_t* block, BlockLayout layout) {
-  const auto type = static_cast<BlockType>(layout.type);
-  BlockHeader header{.scale = half_at(block)};
-  if (type == BlockType::q4_0) {
-    header.zero = 8;
-  } else if (type == BlockType::q4_1) {
-    header.minimum = half_at(block + 2);
-  } else if (type != BlockType::q8_0) {
-    std::int16_t zero = 0;
-    std::memcpy(&zero, block + 2, sizeof zero);
-    header.zero = zero;
-  }
-  return header;
-}
 
 }  // namespace cpu
 }  // namespace workloads
@@ -58,6 +39,27 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, 16>;
 using Ints = hn::RebindToSigned<D>;
 using V = hn::Vec<D>;
+
+HWY_INLINE float half_at(const std::uint8_t* from) {
+  const hn::CappedTag<float, 1> d;
+  hwy::float16_t number;
+  std::memcpy(&number, from, sizeof number);
+  return hn::GetLane(hn::PromoteTo(d, hn::Load(hn::Rebind<hwy::float16_t, decltype(d)>(), &number)));
+}
+HWY_INLINE BlockHeader header_of(const std::uint8_t* block, BlockLayout layout) {
+  const auto type = static_cast<BlockType>(layout.type);
+  BlockHeader header{.scale = half_at(block)};
+  if (type == BlockType::q4_0) {
+    header.zero = 8;
+  } else if (type == BlockType::q4_1) {
+    header.minimum = half_at(block + 2);
+  } else if (type != BlockType::q8_0) {
+    std::int16_t zero = 0;
+    std::memcpy(&zero, block + 2, sizeof zero);
+    header.zero = zero;
+  }
+  return header;
+}
 
 /// Calls `take(i, v)` for the vectors of the integers of a block, less `zero`. v has elements i and later ones.
 template <bool narrow, class F>
