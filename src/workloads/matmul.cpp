@@ -370,73 +370,108 @@ Checked check_sizes(std::uint64_t a, std::uint64_t b, std::uint64_t c, MatmulSha
 
 /// The same with an epilogue, whose scalars become part of the shape.
 template <class T, class R>
-Checked check(const Read<T>& a, const Read<T>& b, const Write<R>& c, MatmulShape shape,
-              const MatmulOptions& options, const MatmulEpilogue<R>& epilogue) {
+Checked check(const MatmulGroup<T, R>& group) {
+  const auto& [a, b, c, shape, options, epilogue] = group;
   Checked checked = check_sizes(a.size(), b.size(), c.size(), shape, options);
-  if (checked.refusal) return checked;
-  const auto wrong = [](const char* name, std::uint64_t size, std::uint64_t expected, const char* of) {
-    return std::string(name) + " (" + std::to_string(size) +
-           " elements) of workload 'matmul' does not have " + of + " (" + std::to_string(expected) + ").";
-  };
-  const auto activation = static_cast<std::uint32_t>(epilogue.activation);
-  constexpr auto last = static_cast<std::uint32_t>(Activation::silu);
-  if (activation > last)
-    checked.refusal = "Activation (" + std::to_string(activation) +
-                      ") of workload 'matmul' is above the last (" + std::to_string(last) + ").";
-  else if (epilogue.bias && epilogue.bias->size() != checked.shape.columns)
-    checked.refusal = wrong("Bias", epilogue.bias->size(), checked.shape.columns, "the columns of c");
-  else if (epilogue.residual && epilogue.residual->size() != c.size())
-    checked.refusal = wrong("Residual", epilogue.residual->size(), c.size(), "the elements of c");
-  checked.shape.activation = epilogue.activation;
-  checked.shape.scale = epilogue.scale;
+  if constexpr (!std::is_integral_v<R>) {
+    if (checked.refusal) return checked;
+    const auto wrong = [](const char* name, std::uint64_t size, std::uint64_t expected, const char* of) {
+      return std::string(name) + " (" + std::to_string(size) +
+             " elements) of workload 'matmul' does not have " + of + " (" + std::to_string(expected) + ").";
+    };
+    const auto activation = static_cast<std::uint32_t>(epilogue.activation);
+    constexpr auto last = static_cast<std::uint32_t>(Activation::silu);
+    if (activation > last)
+      checked.refusal = "Activation (" + std::to_string(activation) +
+                        ") of workload 'matmul' is above the last (" + std::to_string(last) + ").";
+    else if (epilogue.bias && epilogue.bias->size() != checked.shape.columns)
+      checked.refusal = wrong("Bias", epilogue.bias->size(), checked.shape.columns, "the columns of c");
+    else if (epilogue.residual && epilogue.residual->size() != c.size())
+      checked.refusal = wrong("Residual", epilogue.residual->size(), c.size(), "the elements of c");
+    checked.shape.activation = epilogue.activation;
+    checked.shape.scale = epilogue.scale;
+  }
   return checked;
 }
 
 template <class T, class R>
-Operands<T, R> operands_of(const Read<T>& a, const Read<T>& b, const MatmulEpilogue<R>& epilogue) {
-  Operands<T, R> operands{a, b};
-  if (epilogue.bias) operands.bias = *epilogue.bias;
-  if (epilogue.residual) operands.residual = *epilogue.residual;
+Operands<T, R> operands_of(const MatmulGroup<T, R>& group) {
+  Operands<T, R> operands{group.a, group.b};
+  if constexpr (!std::is_integral_v<R>) {
+    if (group.epilogue.bias) operands.bias = *group.epilogue.bias;
+    if (group.epilogue.residual) operands.residual = *group.epilogue.residual;
+  }
   return operands;
 }
 
+/// Adds the steps of a product, or returns the reason if its arguments are invalid.
 template <class T, class Sum>
-Job product(const ProductKernels<T, Sum>& kernels, const Read<T>& a, const Read<T>& b, const Write<Sum>& c,
-            MatmulShape shape, const MatmulOptions& options, const MatmulEpilogue<Sum>& epilogue = {}) {
-  const Checked checked = check(a, b, c, shape, options, epilogue);
-  if (checked.refusal) return refused_product(*checked.refusal);
-  Steps steps;
-  add_products(steps, kernels, operands_of(a, b, epilogue), c, checked.shape);
-  return std::move(steps).job("matmul", workload_types::matrix);
+std::optional<std::string> add_product(Steps& steps, const ProductKernels<T, Sum>& kernels,
+                                       const MatmulGroup<T, Sum>& group) {
+  Checked checked = check(group);
+  if (!checked.refusal) add_products(steps, kernels, operands_of(group), group.c, checked.shape);
+  return std::move(checked.refusal);
 }
 
-/// Makes products of 16 bits. The sums of stretches before the last are in separate memory. The last one rounds.
+/// The same for a c of 16 bits. The sums of stretches before the last are in separate memory. The last one rounds.
 template <class T>
-Job rounded_product(const Read<T>& a, const Read<T>& b, const Write<T>& c, MatmulShape dimensions,
-                    const MatmulOptions& options, const MatmulEpilogue<T>& epilogue) {
-  const Checked checked = check(a, b, c, dimensions, options, epilogue);
-  if (checked.refusal) return refused_product(*checked.refusal);
+std::optional<std::string> add_rounded_product(Steps& steps, const MatmulGroup<T, T>& group) {
+  const Checked checked = check(group);
+  if (checked.refusal) return checked.refusal;
   Product shape = checked.shape;
   const std::uint64_t one = std::uint64_t{shape.rows} * shape.columns;
   if (shape.batch > 1 && shape.c_step != one)
-    return refused_product("Matrices c of 16 bits of workload 'matmul' are not contiguous: their step (" +
-                           std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) +
-                           ").");
-  const Operands<T, T> operands = operands_of(a, b, epilogue);
-  Steps steps;
+    return "Matrices c of 16 bits of workload 'matmul' are not contiguous: their step (" +
+           std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) + ").";
+  const Operands<T, T> operands = operands_of(group);
   const auto round = [&](const Read<float>& sums) {
-    steps.add(rounded_kernels_of(a).of(vendor_of(operands, c, shape)), items_of(shape), a, b, operands.bias,
-              operands.residual, sums, c, shape);
+    steps.add(rounded_kernels_of(group.a).of(vendor_of(operands, group.c, shape)), items_of(shape), group.a,
+              group.b, operands.bias, operands.residual, sums, group.c, shape);
   };
   advance(shape);
   if (shape.last == shape.inner) {
     round(std::span<const float>());
   } else {
-    const Scratch<float> sums(c.size());
+    const Scratch<float> sums(group.c.size());
     for (; shape.last < shape.inner; advance(shape))
-      add_stretch<T, float>(steps, kernels_of(a), {a, b}, sums, shape);
+      add_stretch<T, float>(steps, kernels_of(group.a), {group.a, group.b}, sums, shape);
     round(sums);
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> add(Steps& steps, const MatmulGroup<float, float>& group) {
+  return add_product(steps, group.options.tf32 ? tf32_kernels() : float_kernels(), group);
+}
+std::optional<std::string> add(Steps& steps, const MatmulGroup<std::int8_t, std::int32_t>& group) {
+  return add_product(steps, int8_kernels(), group);
+}
+template <class T>
+std::optional<std::string> add(Steps& steps, const MatmulGroup<T, float>& group) {
+  return add_product(steps, kernels_of(group.a), group);
+}
+template <class T>
+std::optional<std::string> add(Steps& steps, const MatmulGroup<T, T>& group) {
+  return add_rounded_product(steps, group);
+}
+
+/// Makes the job of one product.
+template <class T, class R>
+Job product(const MatmulGroup<T, R>& group) {
+  Steps steps;
+  if (auto why = add(steps, group)) return refused_product(*std::move(why));
+  return std::move(steps).job("matmul", workload_types::matrix);
+}
+
+/// Makes the job of several.
+template <class T, class R>
+Job products(std::span<const MatmulGroup<T, R>> groups) {
+  if (groups.empty()) return refused_product("Groups (0) of workload 'matmul' are below the minimum (1).");
+  Steps steps;
+  for (const MatmulGroup<T, R>& group : groups)
+    if (const auto why = add(steps, group))
+      return refused_product("Group " + std::to_string(&group - groups.data()) + " of " +
+                             std::to_string(groups.size()) + ": " + *why);
   return std::move(steps).job("matmul", workload_types::matrix);
 }
 
@@ -455,32 +490,39 @@ std::string matmul_on_cuda() {
 }
 
 Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape) {
-  return product(float_kernels(), a, b, c, shape, {});
+  return product<float, float>({a, b, c, shape});
 }
 Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape, const MatmulOptions& options,
            const MatmulEpilogue<float>& epilogue) {
-  return product(options.tf32 ? tf32_kernels() : float_kernels(), a, b, c, shape, options, epilogue);
+  return product<float, float>({a, b, c, shape, options, epilogue});
 }
 Job matmul(Read<half> a, Read<half> b, Write<float> c, MatmulShape shape, const MatmulOptions& options,
            const MatmulEpilogue<float>& epilogue) {
-  return product(kernels_of(a), a, b, c, shape, options, epilogue);
+  return product<half, float>({a, b, c, shape, options, epilogue});
 }
 Job matmul(Read<half> a, Read<half> b, Write<half> c, MatmulShape shape, const MatmulOptions& options,
            const MatmulEpilogue<half>& epilogue) {
-  return rounded_product(a, b, c, shape, options, epilogue);
+  return product<half, half>({a, b, c, shape, options, epilogue});
 }
 Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<float> c, MatmulShape shape,
            const MatmulOptions& options, const MatmulEpilogue<float>& epilogue) {
-  return product(kernels_of(a), a, b, c, shape, options, epilogue);
+  return product<bfloat16, float>({a, b, c, shape, options, epilogue});
 }
 Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<bfloat16> c, MatmulShape shape,
            const MatmulOptions& options, const MatmulEpilogue<bfloat16>& epilogue) {
-  return rounded_product(a, b, c, shape, options, epilogue);
+  return product<bfloat16, bfloat16>({a, b, c, shape, options, epilogue});
 }
 Job matmul(Read<std::int8_t> a, Read<std::int8_t> b, Write<std::int32_t> c, MatmulShape shape,
            const MatmulOptions& options) {
-  return product(int8_kernels(), a, b, c, shape, options);
+  return product<std::int8_t, std::int32_t>({a, b, c, shape, options});
 }
+
+Job matmul(std::span<const MatmulGroup<float, float>> groups) { return products(groups); }
+Job matmul(std::span<const MatmulGroup<half, float>> groups) { return products(groups); }
+Job matmul(std::span<const MatmulGroup<half, half>> groups) { return products(groups); }
+Job matmul(std::span<const MatmulGroup<bfloat16, float>> groups) { return products(groups); }
+Job matmul(std::span<const MatmulGroup<bfloat16, bfloat16>> groups) { return products(groups); }
+Job matmul(std::span<const MatmulGroup<std::int8_t, std::int32_t>> groups) { return products(groups); }
 
 }  // namespace workloads
 }  // namespace v0

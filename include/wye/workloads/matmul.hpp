@@ -61,6 +61,20 @@ struct MatmulEpilogue {
   Activation activation = Activation::none;
   std::optional<Read<T>> residual = std::nullopt;
 };
+/// Products of integers are not changed.
+template <>
+struct MatmulEpilogue<std::int32_t> {};
+
+/// One of several products of a job: c = a b, with elements of `T` in a and b, and of `R` in c.
+template <class T, class R>
+struct MatmulGroup {
+  Read<T> a;
+  Read<T> b;
+  Write<R> c;
+  MatmulShape shape = {};
+  MatmulOptions options = {};
+  MatmulEpilogue<R> epilogue = {};
+};
 
 /// Sets c to the product of a and b.
 /// Shape:   all three row after row. Without a shape it follows from the three sizes, which are unambiguous if none is zero.
@@ -112,6 +126,19 @@ WYE_API Job matmul(Read<bfloat16> a, Read<bfloat16> b, Write<bfloat16> c, Matmul
 /// Errors:  as above.
 WYE_API Job matmul(Read<std::int8_t> a, Read<std::int8_t> b, Write<std::int32_t> c, MatmulShape shape = {},
                    const MatmulOptions& options = {});
+
+/// Computes products of any shapes as one job, for example those of the experts of a layer.
+/// Shape:   each as above. Groups may share a and b.
+/// Bits:    each product has the bits that it has alone.
+/// Cost:    one call of a kernel per group. Groups whose matrices c do not overlap can run at the same time on GPUs. On the CPU, they
+///          run one after another with all threads.
+/// Errors:  invalid_argument (no group; a group as above, with its number: the job then computes none).
+WYE_API Job matmul(std::span<const MatmulGroup<float, float>> groups);
+WYE_API Job matmul(std::span<const MatmulGroup<half, float>> groups);
+WYE_API Job matmul(std::span<const MatmulGroup<half, half>> groups);
+WYE_API Job matmul(std::span<const MatmulGroup<bfloat16, float>> groups);
+WYE_API Job matmul(std::span<const MatmulGroup<bfloat16, bfloat16>> groups);
+WYE_API Job matmul(std::span<const MatmulGroup<std::int8_t, std::int32_t>> groups);
 
 /// Returns the implementation that multiplies on CUDA: "cuBLAS" if libcublas.so.13 or .12 can be opened. It computes float in
 /// float32 unless TF32 is allowed. Otherwise returns wye's own kernel with the reason: "wye's own kernel: No library ...". A

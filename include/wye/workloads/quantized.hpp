@@ -64,7 +64,7 @@ WYE_API Job dequantize(Read<std::uint8_t> blocks, Write<float> x, Quantization q
 ///          in sums of products.
 /// Bits:    the same device gives the same bits. On GPUs the bits of a row do not depend on the other rows or their number. On
 ///          the CPU neither, but products of up to 8 rows add in another order than those of more rows.
-/// Cost:    on the CPU, up to 8 rows read the weights once per 4 rows; more rows cost what `matmul` of floats costs. On GPUs,
+/// Cost:    on the CPU, up to 8 rows read the weights once per 4 rows; more rows cost as much as `matmul` of floats. On GPUs,
 ///          reads the weights once per 4 rows.
 /// Errors:  invalid_argument (as above; rows that no block divides; sizes that disagree or exceed the limits).
 WYE_API Job quantized_matmul(Read<float> x, Read<std::uint8_t> weights, Write<float> y, std::uint64_t rows,
