@@ -14,17 +14,17 @@ namespace {
 bool usable_coordinate(double x) { return std::abs(x) <= 0x1p30; }
 bool usable_force(double x) { return std::abs(x) <= 0x1p60; }
 
-struct Vector {
+struct Planar {
   double x = 0, y = 0;
   double size() const { return std::hypot(x, y); }
 };
 
 /// The nodes of one iteration. Nodes without a usable position have the mass 0.
-struct Layout {
+struct NetworkState {
   std::span<const std::uint32_t> offsets, targets;
   const float* weights;
   ForceLayoutOptions options;
-  std::vector<Vector> at;
+  std::vector<Planar> at;
   std::vector<double> mass;
 
   std::pair<std::size_t, std::size_t> links_of(std::size_t node) const {
@@ -34,8 +34,8 @@ struct Layout {
   }
 
   /// Returns the force on a node, and adds the sizes of its parts to `sizes`.
-  Vector force_on(std::size_t i, double& sizes) const {
-    Vector force;
+  Planar force_on(std::size_t i, double& sizes) const {
+    Planar force;
     const auto add = [&](double x, double y) {
       force.x += x;
       force.y += y;
@@ -72,44 +72,44 @@ reference::ForceLayout reference::force_layout(std::span<const std::uint32_t> of
                                                std::span<const float> positions, std::span<const float> state,
                                                ForceLayoutOptions options) {
   const std::size_t nodes = offsets.size() - 1;
-  Layout layout{.offsets = offsets,
+  NetworkState layout{.offsets = offsets,
                 .targets = targets,
                 .weights =
                     options.weights ? static_cast<const float*>(options.weights->operand().data) : nullptr,
                 .options = options,
-                .at = std::vector<Vector>(nodes),
+                .at = std::vector<Planar>(nodes),
                 .mass = std::vector<double>(nodes)};
   ForceLayout result{.positions = {positions.begin(), positions.end()},
                      .state = {state.begin(), state.end()},
                      .sizes = {}};
-  std::vector<Vector> forces(nodes);
+  std::vector<Planar> forces(nodes);
   for (std::uint32_t iteration = 0; iteration < options.iterations; ++iteration) {
     for (std::size_t i = 0; i < nodes; ++i) {
       const double x = result.positions[2 * i], y = result.positions[2 * i + 1];
       const bool usable = usable_coordinate(x) && usable_coordinate(y);
       const auto [first, last] = layout.links_of(i);
       layout.mass[i] = usable ? 1.0 + static_cast<double>(last - first) : 0.0;
-      layout.at[i] = usable ? Vector{x, y} : Vector{};
+      layout.at[i] = usable ? Planar{x, y} : Planar{};
     }
     result.sizes.assign(nodes, 0.0);
     double swinging = 0, traction = 0;
     const auto before = [&](std::size_t i) {
       const double x = result.state[i], y = result.state[nodes + i];
-      return usable_force(x) && usable_force(y) ? Vector{x, y} : Vector{};
+      return usable_force(x) && usable_force(y) ? Planar{x, y} : Planar{};
     };
     for (std::size_t i = 0; i < nodes; ++i) {
       forces[i] = layout.force_on(i, result.sizes[i]);
-      const Vector f = forces[i], old = before(i);
-      swinging += layout.mass[i] * Vector{f.x - old.x, f.y - old.y}.size();
-      traction += layout.mass[i] * Vector{f.x + old.x, f.y + old.y}.size() / 2;
+      const Planar f = forces[i], old = before(i);
+      swinging += layout.mass[i] * Planar{f.x - old.x, f.y - old.y}.size();
+      traction += layout.mass[i] * Planar{f.x + old.x, f.y + old.y}.size() / 2;
     }
     const double last = result.state[2 * nodes];
     const double most = last > 0 && last <= 0x1p20 ? std::min(1.5 * last, 0x1p20) : swinging > 0 ? 0x1p20 : 0;
     const double speed =
         swinging > 0 ? std::min(double{options.tolerance} * traction / swinging, most) : most;
     for (std::size_t i = 0; i < nodes; ++i) {
-      const Vector f = forces[i], old = before(i);
-      const double swing = Vector{f.x - old.x, f.y - old.y}.size();
+      const Planar f = forces[i], old = before(i);
+      const double swing = Planar{f.x - old.x, f.y - old.y}.size();
       const double factor =
           f.size() > 0 ? std::min(0.1 * speed / (1 + speed * std::sqrt(swing)), 10 / f.size()) : 0.0;
       if (layout.mass[i] != 0) {

@@ -359,9 +359,9 @@ TEST_CASE("force_layout refuses sizes and options out of range", "[workloads][fo
   CHECK(sentence_of(positions, state, {}) == "Last offset (" + std::to_string(offsets[4]) +
                                                  ") of workload 'force_layout' is not the number of its links (" +
                                                  links + ").");
-  const std::vector<std::uint32_t> many(65'538);
-  CHECK(refusal(workloads::force_layout(many, {}, positions, state)) ==
+  const std::vector<std::uint32_t> many(65'538), none;
+  CHECK(refusal(workloads::force_layout(many, none, positions, state)) ==
         "Nodes (65537) of workload 'force_layout' exceed the limit (65536).");
-  CHECK(refusal(workloads::force_layout({}, targets, positions, state)) ==
+  CHECK(refusal(workloads::force_layout(none, targets, positions, state)) ==
         "Offsets (0 elements) of workload 'force_layout' are empty.");
 }
