@@ -101,6 +101,7 @@ constexpr Bar bars[] = {
     {"matmul_transposed_a_1024_cpu", "product", 1.1},
     {"pagerank_1M_links_cpu", "one_thread_csr", 1 / 1.5},
     {"csr_multiply_10M_cpu", "one_thread_csr", 0.67},
+    {"force_layout_1000_cpu", "one_thread_double", 0.1},
     {"normalize_10M_cpu", "memory_floor", 1.2},
     {"softmax_131072x1024_cpu", "memory_floor", 1.2},
     {"transpose_8192_cpu", "copy", 1.5},

@@ -16,7 +16,7 @@ bool usable_force(double x) { return std::abs(x) <= 0x1p60; }
 
 struct Planar {
   double x = 0, y = 0;
-  double size() const { return std::hypot(x, y); }
+  double size() const { return std::sqrt(x * x + y * y); }
 };
 
 /// The nodes of one iteration. Nodes without a usable position have the mass 0.
@@ -39,7 +39,7 @@ struct NetworkState {
     const auto add = [&](double x, double y) {
       force.x += x;
       force.y += y;
-      sizes += std::hypot(x, y);
+      sizes += Planar{x, y}.size();
     };
     if (mass[i] == 0) return force;
     for (std::size_t j = 0; j < at.size(); ++j) {
@@ -72,16 +72,15 @@ reference::ForceLayout reference::force_layout(std::span<const std::uint32_t> of
                                                std::span<const float> positions, std::span<const float> state,
                                                ForceLayoutOptions options) {
   const std::size_t nodes = offsets.size() - 1;
-  NetworkState layout{.offsets = offsets,
-                .targets = targets,
-                .weights =
-                    options.weights ? static_cast<const float*>(options.weights->operand().data) : nullptr,
-                .options = options,
-                .at = std::vector<Planar>(nodes),
-                .mass = std::vector<double>(nodes)};
-  ForceLayout result{.positions = {positions.begin(), positions.end()},
-                     .state = {state.begin(), state.end()},
-                     .sizes = {}};
+  NetworkState layout{
+      .offsets = offsets,
+      .targets = targets,
+      .weights = options.weights ? static_cast<const float*>(options.weights->operand().data) : nullptr,
+      .options = options,
+      .at = std::vector<Planar>(nodes),
+      .mass = std::vector<double>(nodes)};
+  ForceLayout result{
+      .positions = {positions.begin(), positions.end()}, .state = {state.begin(), state.end()}, .sizes = {}};
   std::vector<Planar> forces(nodes);
   for (std::uint32_t iteration = 0; iteration < options.iterations; ++iteration) {
     for (std::size_t i = 0; i < nodes; ++i) {
