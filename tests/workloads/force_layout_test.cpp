@@ -303,9 +303,9 @@ TEST_CASE("force_layout accepts no nodes, one node, and nodes without forces", "
   }
 }
 
-TEST_CASE("force_layout takes one step of 20,000 nodes within its bound",
+TEST_CASE("force_layout takes one step of 10,000 nodes within its bound",
           "[workloads][force_layout][large]") {
-  const Network made = network(20'000, 60'000, 13, 500);
+  const Network made = network(10'000, 30'000, 13, 500);
   const auto exact = exactly(made, {});
   for (const std::string& leg : legs()) {
     INFO(leg);
