@@ -42,8 +42,8 @@ TEST_CASE("every workload type has rows from zero bytes on, and a foreign one is
   const Preferences table({});
   for (WorkloadType type :
        {workload_types::vector, workload_types::matrix, workload_types::attention, workload_types::graph,
-        workload_types::timeline, workload_types::image, workload_types::audio,
-        workload_types::simulation, workload_types::shader_compilation, workload_types::custom}) {
+        workload_types::timeline, workload_types::image, workload_types::audio, workload_types::simulation,
+        workload_types::shader_compilation, workload_types::custom}) {
     CHECK(table.row(type, 0_B).type == type);
     CHECK(table.row(type, Bytes{~0ull}).type == type);
     // Small work stays on the CPU; it is for GPUs that kernels are built.
