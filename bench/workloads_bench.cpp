@@ -6,6 +6,7 @@
 #include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/csr_multiply.hpp>
 #include <wye/workloads/dot.hpp>
+#include <wye/workloads/force_layout.hpp>
 #include <wye/workloads/matmul.hpp>
 #include <wye/workloads/norm.hpp>
 #include <wye/workloads/normalize.hpp>
@@ -30,6 +31,7 @@
 #include <vector>
 
 #include "peers/fma_peak.hpp"
+#include "peers/force_layout.hpp"
 
 namespace {
 
@@ -461,5 +463,38 @@ void pagerank_csr(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * links_in_all * iterations);
 }
 BENCHMARK(pagerank_csr)->Name("pagerank_1M_links_cpu/one_thread_csr")->UseRealTime();
+
+// --- layouts of a network: 20 iterations, beside as many in float64 by one thread
+
+constexpr std::uint32_t layout_nodes = 1000, layout_links = 3000;
+
+std::vector<std::uint32_t> ends_of_links() {
+  std::mt19937 random(11);
+  std::vector<std::uint32_t> ends(2 * layout_links);
+  for (std::uint32_t& end : ends) end = static_cast<std::uint32_t>(random() % layout_nodes);
+  return ends;
+}
+
+void force_layout_wye(benchmark::State& state) {
+  const auto links = workloads::network_links(layout_nodes, ends_of_links());
+  auto positions = workloads::force_layout_start(layout_nodes);
+  std::vector<float> layout(workloads::force_layout_state_size(layout_nodes));
+  run(state, workloads::force_layout(links.offsets, links.targets, positions, layout,
+                                     {.gravity = 0.06f, .strong_gravity = true, .iterations = iterations}));
+}
+BENCHMARK(force_layout_wye)->Name("force_layout_1000_cpu/wye")->UseRealTime();
+
+void force_layout_one_thread(benchmark::State& state) {
+  const auto ends = ends_of_links();
+  const auto start = workloads::force_layout_start(layout_nodes);
+  std::vector<wye_bench::Point> points;
+  for (std::size_t i = 0; i < layout_nodes; ++i)
+    points.push_back({double{start[2 * i]}, double{start[2 * i + 1]}});
+  for (auto _ : state) {
+    wye_bench::force_layout(points, ends, iterations);
+    benchmark::DoNotOptimize(points.data());
+  }
+}
+BENCHMARK(force_layout_one_thread)->Name("force_layout_1000_cpu/one_thread_double")->UseRealTime();
 
 }  // namespace

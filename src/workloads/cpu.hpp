@@ -211,6 +211,26 @@ void csr_multiply(Range range, std::span<const std::uint32_t> offsets, std::span
                   std::span<const float> values, std::span<const float> x, std::span<const float> blocks,
                   std::span<float> y, std::uint32_t lanes_log2);
 
+/// The most nodes whose forces are computed together, and the bodies: positions and masses of all nodes.
+inline constexpr std::size_t layout_tile = 64;
+struct LayoutBodies {
+  const float* x;
+  const float* y;
+  const float* mass;
+  std::size_t nodes;
+};
+/// The steps of a layout; `shaders/include/force_layout.glsl` documents the layout of the buffers.
+void force_layout_forces(Range range, std::span<const std::uint32_t> offsets,
+                         std::span<const std::uint32_t> targets, std::span<const float> weights,
+                         std::span<const float> bodies, std::span<float> forces, float repulsion,
+                         float gravity, std::uint32_t strong);
+void force_layout_speed(Range range, std::span<const float> bodies, std::span<const float> forces,
+                        std::span<float> state, float tolerance);
+void force_layout_move(Range range, std::span<const std::uint32_t> offsets,
+                       std::span<const std::uint32_t> targets, std::span<float> positions,
+                       std::span<float> bodies, std::span<const float> forces, std::span<float> state,
+                       std::uint32_t begins);
+
 }  // namespace cpu
 }  // namespace workloads
 }  // namespace v0

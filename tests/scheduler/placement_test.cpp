@@ -42,7 +42,7 @@ TEST_CASE("every workload type has rows from zero bytes on, and a foreign one is
   const Preferences table({});
   for (WorkloadType type :
        {workload_types::vector, workload_types::matrix, workload_types::attention, workload_types::graph,
-        workload_types::timeline, workload_types::image, workload_types::audio,
+        workload_types::timeline, workload_types::image, workload_types::audio, workload_types::simulation,
         workload_types::shader_compilation, workload_types::custom}) {
     CHECK(table.row(type, 0_B).type == type);
     CHECK(table.row(type, Bytes{~0ull}).type == type);
@@ -66,7 +66,8 @@ TEST_CASE("the default table sends each workload type to a GPU from its own size
       {workload_types::vector, 64_MiB},   {workload_types::matrix, 1_MiB},
       {workload_types::attention, 1_MiB}, {workload_types::graph, 16_MiB},
       {workload_types::timeline, 64_MiB}, {workload_types::image, 1_MiB},
-      {workload_types::audio, 4_MiB},     {workload_types::custom, 1_MiB}};
+      {workload_types::audio, 4_MiB},     {workload_types::simulation, 64_KiB},
+      {workload_types::custom, 1_MiB}};
   for (const auto& [type, from] : thresholds) {
     INFO(type.name);
     for (const Bytes bytes : {0_B, 1_B, from - 1_B}) CHECK(table.row(type, bytes).backends == cpu_first);
