@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "workloads/legs.hpp"
+#include "workloads/vectors.hpp"
 
 using namespace wye;
 using namespace wye::test;
@@ -25,14 +25,6 @@ std::vector<T> random_elements(std::size_t count, std::mt19937& random) {
       element = T(static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 500.0f);
   return made;
 }
-template <class T>
-std::vector<T> filled(std::size_t count) {
-  if constexpr (std::is_integral_v<T>)
-    return std::vector<T>(count, T(0x5a5a5a5a));
-  else
-    return std::vector<T>(count, T(-12345.0f));
-}
-
 /// The memory of a group.
 template <class T, class R>
 struct Matrices {
@@ -62,7 +54,7 @@ std::vector<Matrices<T, R>> random_groups(std::size_t count, std::mt19937& rando
     m.a = random_elements<T>(m.options.batch * m.shape.rows * m.shape.inner, random);
     m.b = random_elements<T>(m.options.batch * m.shape.inner * m.shape.columns, random);
     const std::size_t size = m.options.batch * m.shape.rows * m.shape.columns;
-    m.c = m.alone = filled<R>(size);
+    m.c = m.alone = poison<R>(size);
     if constexpr (!std::is_integral_v<R>) {
       m.bias = random_elements<R>(m.shape.columns, random);
       m.residual = random_elements<R>(size, random);
@@ -72,11 +64,6 @@ std::vector<Matrices<T, R>> random_groups(std::size_t count, std::mt19937& rando
     }
   }
   return made;
-}
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 template <class T, class R>
@@ -92,7 +79,7 @@ void groups_have_the_bits_of_products(const std::string& leg, std::size_t count,
   for (std::size_t i = 0; i < count; ++i) {
     INFO("group " << i);
     run(all[i].job_alone(), leg);
-    CHECK(same_bits(all[i].c, all[i].alone));
+    CHECK(equal_bits(all[i].c, all[i].alone));
   }
 }
 
@@ -117,15 +104,15 @@ TEST_CASE("groups of matmul share matrices and read the results of groups before
     std::mt19937 random(7);
     const auto a = random_elements<float>(5 * 40, random), b = random_elements<float>(40 * 30, random),
                d = random_elements<float>(30 * 7, random);
-    auto c = filled<float>(5 * 30), e = filled<float>(5 * 7), alone = c, last = e;
+    auto c = poison<float>(5 * 30), e = poison<float>(5 * 7), alone = c, last = e;
     const Array<float> between = the_runtime().array(c);
     const MatmulGroup<float, float> groups[] = {
         {a, b, c, {5, 30, 40}}, {a, b, between, {5, 30, 40}}, {between, d, e, {5, 7, 30}}};
     run(workloads::matmul(std::span<const MatmulGroup<float, float>>(groups)), leg);
     run(workloads::matmul(a, b, alone, {5, 30, 40}), leg);
     run(workloads::matmul(alone, d, last, {5, 7, 30}), leg);
-    CHECK(same_bits(c, alone));
-    CHECK(same_bits(e, last));
+    CHECK(equal_bits(c, alone));
+    CHECK(equal_bits(e, last));
   }
 }
 
