@@ -80,7 +80,8 @@ TEST_CASE("descriptions are equal if all parts are equal", "[kernel]") {
   differs<SpirV>("words", SpirV{.words = {1, 2, 3}}, [](SpirV& s) { s.words[1] = 4; });
 }
 
-TEST_CASE("descriptions differ by name, schema, language, number of sources and types of adapters", "[kernel]") {
+TEST_CASE("descriptions differ by name, schema, language, number of sources and types of adapters",
+          "[kernel]") {
   const KernelDescription one = described(glsl());
   KernelDescription other = one;
   CHECK(kernel::equal(one, other));

@@ -68,9 +68,9 @@ struct MatmulEpilogue {
 /// Bound:   (inner + 2) 2^-24 (|a| |b|), the last factor being the product of the absolute values. NaN and infinities
 ///          propagate as in sums of products; zeros skip no product.
 /// Bits:    the same device gives the same bits.
-/// Cost:    on the CPU about 80 % of the processor's peak (bench/workloads_bench.cpp). On CUDA, see `matmul_on_cuda`. On Vulkan
-///          there are two kernels, which add in the same order. GPUs measure both (`fastest_of`), or use the kernel with tiles in
-///          shared memory with `measure_variants` off. Adapters of type cpu use the kernel without tiles.
+/// Cost:    on the CPU about 80 % of the processor's peak (bench/workloads_bench.cpp). On CUDA, see `matmul_on_cuda`.
+///          On Vulkan there are two kernels, which add in the same order. GPUs measure both (`fastest_of`). With
+///          `measure_variants` off they use the kernel with tiles in shared memory. CPUs always use the other kernel.
 /// Errors:  invalid_argument (sizes that do not match the shape, or each other).
 WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape = {});
 
