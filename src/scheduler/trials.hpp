@@ -23,7 +23,8 @@ namespace scheduler {
 /// Returns the numbers of the programs that run on `device`, in order of preference: programs that name its type of adapter,
 /// then the others. Returns the first number if none runs.
 std::vector<std::size_t> variants_on(const device::DeviceBase& device, const detail::Programs& programs);
-/// Returns the number of the only program, or of the only one that runs on `device`; nothing if there is a choice.
+/// Returns the number of the only program. If there are several, returns the number of the only program that runs on `device`.
+/// Returns nothing if there is a choice.
 std::optional<std::size_t> only_variant_on(const device::DeviceBase& device,
                                            const detail::Programs& programs);
 
