@@ -34,6 +34,8 @@ class Program {
   virtual std::uint64_t id() const noexcept = 0;
   /// Returns a bit for each parameter that has a leading index (`Kernel::Options::batchable`); 0: there is none.
   virtual std::uint32_t batchable() const noexcept { return 0; }
+  /// Returns whether it names the types of adapters that run it (`Kernel::Options::adapters`).
+  virtual bool names_adapters() const noexcept { return false; }
   /// Returns whether an executable can be created for `device`. Makes no sentence, unlike `refusal`.
   virtual bool runs_on(const DeviceBase& device) const { return !refusal(device); }
   /// Returns the reason why no executable can be created for `device`, or nothing.

@@ -31,7 +31,8 @@ class KernelProgram final : public device::Program {
   /// Errors: those of `AnyKernel::make`.
   static Result<std::shared_ptr<const KernelProgram>> make(std::string name, ParamSchema schema,
                                                            const std::vector<AnySource>& sources,
-                                                           const std::vector<std::size_t>& batchable = {});
+                                                           const std::vector<std::size_t>& batchable = {},
+                                                           std::vector<AdapterType> adapters = {});
   ~KernelProgram() override;
 
   std::string_view name() const noexcept override { return name_; }
@@ -39,6 +40,7 @@ class KernelProgram final : public device::Program {
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
   std::uint32_t batchable() const noexcept override { return batchable_; }
+  bool names_adapters() const noexcept override { return !adapters_.empty(); }
   bool runs_on(const device::DeviceBase& device) const override;
   std::optional<Error> refusal(const device::DeviceBase& device) const override;
   bool passes_over(const device::DeviceBase& device) const override;
@@ -151,6 +153,7 @@ class KernelProgram final : public device::Program {
   ParamSchema schema_;
   std::uint64_t id_;
   std::uint32_t batchable_ = 0;
+  std::vector<AdapterType> adapters_;  ///< that run it; empty: all
   std::vector<Prepared> sources_;
   std::vector<AnySource> given_;                  ///< set if any source is from a file
   ParamSchema declared_;                          ///< likewise

@@ -146,8 +146,16 @@ KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device,
   std::string why;
   Route route;
   route.device = device.ref();
-  route.choice = choose(device, call, why);
   const std::string& id = device.info().id;
+  const AdapterType type = device.info().type;
+  if (!adapters_.empty() && std::find(adapters_.begin(), adapters_.end(), type) == adapters_.end()) {
+    std::vector<std::string_view> types;
+    for (const AdapterType named : adapters_) types.push_back(wye::name(named));
+    route.refusal = Error(Errc::unsupported, base::text("Kernel '{}' is for {} adapters, but '{}' is {}.",
+                                                        name_, alternatives(types), id, wye::name(type)));
+    return route;
+  }
+  route.choice = choose(device, call, why);
   const Prepared* source = route.choice.source;
   if (!source) {
     std::vector<std::string_view> needs;

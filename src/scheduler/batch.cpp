@@ -12,15 +12,19 @@ inline namespace v0 {
 namespace scheduler {
 
 /// Returns whether a job may share its submission: it waits for a device other than the host, has no limits of its own, is one
-/// call without variants, calls no function of the application, whose failure would be that of all jobs, and has no large
-/// copies, which are submitted alone.
-bool Core::may_share(const Record& record) const noexcept {
+/// call with one possible variant, calls no function of the application, whose failure would be that of all jobs, and has no
+/// large copies, which are submitted alone.
+/// Throws: std::bad_alloc.
+bool Core::may_share(const Record& record) const {
   if (options_.batch_limit == 1 || record.queue == on_threads || record.has_own_limits || record.plan_run)
     return false;
   const Job& job = record.job;
-  if (job.size() != 1 || base::programs_of(job[0]).size() != 1) return false;
-  if (base::programs_of(job[0])[0]->current().is_native(*base::state_of(pool_->device(record.queue - 1))))
-    return false;
+  if (job.size() != 1) return false;
+  const detail::Programs& programs = base::programs_of(job[0]);
+  Device copy;
+  const device::DeviceBase& device = *base::state_of(pool_->device(record.queue - 1, copy));
+  const auto only = only_variant_on(device, programs);
+  if (!only || programs[*only]->current().is_native(device)) return false;
   Bytes copied;
   for (const Operand& operand : job[0].arguments())
     if (operand.kind == Operand::Kind::host) copied += operand.bytes();

@@ -242,9 +242,9 @@ Result<void> Binding::fetch(Instant until) {
 bool Binding::can_share_launch(const Binding& other) const noexcept {
   const Call& call = job_[0];
   const Call& next = other.job_[0];
-  if (base::programs_of(call)[0] != base::programs_of(next)[0] ||
-      base::programs_of(call)[0]->batchable() == 0)
-    return false;
+  const detail::Programs& programs = base::programs_of(call);
+  if (programs.size() != 1 || base::programs_of(next).size() != 1) return false;  // variants
+  if (programs[0] != base::programs_of(next)[0] || programs[0]->batchable() == 0) return false;
   if (call.items() != next.items() || call.items().z != 1) return false;
   const Arguments& mine = call.arguments();
   std::size_t ranges = 0;

@@ -305,7 +305,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static void call(const Continuations& continuations, Record& record) noexcept;
 
   // batch.cpp
-  bool may_share(const Record& record) const noexcept;
+  bool may_share(const Record& record) const;
   Result<void> begin_batch(Record& leader, const Attempt& attempt);
   Result<void> record_batch(Record& leader) const;
   template <class F>

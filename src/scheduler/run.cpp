@@ -320,8 +320,10 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
 Result<Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   std::optional<Step> built;
   std::optional<Error> why;
-  for (std::size_t i = 0; i < base::programs_of(call).size() && (!built || options_.measure_variants); ++i) {
-    auto executable = provide(record, index, base::programs_of(call)[i], ready_by);
+  const detail::Programs& programs = base::programs_of(call);
+  for (const std::size_t i : variants_on(*base::state_of(pool_->device(index)), programs)) {
+    if (built && !options_.measure_variants) break;
+    auto executable = provide(record, index, programs[i], ready_by);
     if (executable)
       built = Step{std::move(*executable), nullptr, {.program = i}};
     else if (holds_for_all_variants(executable.error().code()))
@@ -336,12 +338,14 @@ Result<Step> Core::build(Record& record, std::size_t index, const Call& call, In
 /// Selects a variant of a call and returns its executable.
 Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   const detail::Programs& programs = base::programs_of(call);
-  if (programs.size() == 1) {
-    auto executable = provide(record, index, programs[0], ready_by);
+  Device copy;
+  const device::DeviceBase& device = *base::state_of(pool_->device(index, copy));
+  if (const auto only = only_variant_on(device, programs)) {
+    auto executable = provide(record, index, programs[*only], ready_by);
     if (!executable) return std::move(executable).error();
-    return Step{std::move(*executable), nullptr, {}};
+    return Step{std::move(*executable), nullptr, {.program = *only}};
   }
-  const std::shared_ptr<Trial> trial = trials_.of(call, index, *base::state_of(pool_->device(index)));
+  const std::shared_ptr<Trial> trial = trials_.of(call, index, device);
   std::optional<Error> why;  // the first failure
   for (std::size_t left = programs.size();; --left) {
     const Trial::Selection selection = trial->select(options_.measure_variants && !record.has_own_limits);
@@ -451,8 +455,8 @@ void Core::prepare_device(Record& record) noexcept {
     const Instant ready_by = Deadline(record.time_limit).at(provider_->clock());
     // Which of several variants runs is not known yet. A plan has its executables.
     for (std::size_t c = 0; c < job.size() && !record.plan_run; ++c)
-      if (const auto& programs = base::programs_of(job[c]); programs.size() == 1)
-        (void)provider_->provide(programs[0], state, ready_by).has_value();
+      if (const auto only = only_variant_on(*state, base::programs_of(job[c])))
+        (void)provider_->provide(base::programs_of(job[c])[*only], state, ready_by).has_value();
     if (!record.uses_arrays) return;
     // A plan without memory is placed again when it runs.
     if (record.plan_run ? !record.plan_run->snapshot->memory : !Binding::may_prefetch(job, device)) return;

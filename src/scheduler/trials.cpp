@@ -29,11 +29,31 @@ std::uint32_t size_class(std::uint64_t n) noexcept {
   return octave * 4 + static_cast<std::uint32_t>(two_bits & 3);
 }
 
-Trial::Trial(const detail::Programs& programs, const device::DeviceBase& device) {
+std::vector<std::size_t> variants_on(const device::DeviceBase& device, const detail::Programs& programs) {
+  std::vector<std::size_t> variants;
   for (std::size_t i = 0; i < programs.size(); ++i)
-    if (programs[i]->current().runs_on(device))
-      variants_.push_back({.program = i, .name = std::string(programs[i]->name())});
-  if (variants_.empty()) variants_.push_back({.program = 0, .name = std::string(programs[0]->name())});
+    if (programs[i]->current().runs_on(device)) variants.push_back(i);
+  std::stable_partition(variants.begin(), variants.end(),
+                        [&](std::size_t i) { return programs[i]->current().names_adapters(); });
+  if (variants.empty()) variants.push_back(0);
+  return variants;
+}
+
+std::optional<std::size_t> only_variant_on(const device::DeviceBase& device,
+                                           const detail::Programs& programs) {
+  if (programs.size() == 1) return 0;
+  std::optional<std::size_t> only;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    if (!programs[i]->current().runs_on(device)) continue;
+    if (only) return std::nullopt;
+    only = i;
+  }
+  return only;
+}
+
+Trial::Trial(const detail::Programs& programs, const device::DeviceBase& device) {
+  for (const std::size_t i : variants_on(device, programs))
+    variants_.push_back({.program = i, .name = std::string(programs[i]->name())});
 }
 
 Trial::Measured& Trial::variant_of(std::size_t program) {

@@ -20,13 +20,21 @@ namespace wye {
 inline namespace v0 {
 namespace scheduler {
 
+/// Returns the numbers of the programs that run on `device`, in order of preference: programs that name its type of adapter,
+/// then the others. Returns the first number if none runs.
+std::vector<std::size_t> variants_on(const device::DeviceBase& device, const detail::Programs& programs);
+/// Returns the number of the only program. If there are several, returns the number of the only program that runs on `device`.
+/// Returns nothing if there is a choice.
+std::optional<std::size_t> only_variant_on(const device::DeviceBase& device,
+                                           const detail::Programs& programs);
+
 /// The variants of one kernel, on one device, for work of one size. Each is run three times, alternating. A variant that
 /// took over twice the time of another in two runs each is not run again. The least time of a variant counts: other work
 /// on the device and loading, in the first run, only add to it.
 /// Threads: thread-safe.
 class Trial {
  public:
-  /// The variants are the `programs` that run on `device`; the first one if none does.
+  /// The variants are those of `variants_on`.
   Trial(const detail::Programs& programs, const device::DeviceBase& device);
 
   struct Selection {

@@ -34,13 +34,13 @@ const auto& attention_kernel_of(const Read<float>&) {
   return kernel;
 }
 const auto& attention_kernel_of(const Read<half>&) {
-  static const auto kernel = with_plain(attention_kernel<half>(kernels::attention_half),
-                                        make_attention_kernel<half>(kernels::attention_half_plain));
+  static const auto kernel = with_variant(attention_kernel<half>(kernels::attention_half),
+                                          make_attention_kernel<half>(kernels::attention_half_plain));
   return kernel;
 }
 const auto& attention_kernel_of(const Read<bfloat16>&) {
-  static const auto kernel = with_plain(attention_kernel<bfloat16>(kernels::attention_bfloat16),
-                                        make_attention_kernel<bfloat16>(kernels::attention_bfloat16_plain));
+  static const auto kernel = with_variant(attention_kernel<bfloat16>(kernels::attention_bfloat16),
+                                          make_attention_kernel<bfloat16>(kernels::attention_bfloat16_plain));
   return kernel;
 }
 

@@ -48,16 +48,20 @@ inline Cubin cubin_source(const KernelText& text, std::string_view code, std::op
   return {.bytes = {bytes.begin(), bytes.end()}, .entry = std::string("wye_") + text.name, .tile = tile};
 }
 
-/// Makes a kernel with the name and sources of `text`, and `others`, for example a host function.
+/// Makes a kernel with the name and sources of `text`, and `others`, for example a host function. If `adapters` is not
+/// empty, only adapters of these types run it.
 template <class... P>
 Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string> parameters, Tiles tiles,
-                                 std::vector<typename Kernel<P...>::Source> others) {
+                                 std::vector<typename Kernel<P...>::Source> others,
+                                 std::vector<AdapterType> adapters = {}) {
   if (!text.glsl.empty()) others.push_back(glsl_source(text, tiles.glsl));
   if (!text.cuda.empty()) others.push_back(cuda_source(text, tiles.cuda));
   for (const std::string_view code : text.cubins) others.push_back(cubin_source(text, code, tiles.cuda));
   for (const std::string_view code : text.ptx) others.push_back(ptx_source(text, code, tiles.cuda));
-  return Kernel<P...>::make(
-      {.name = text.name, .sources = std::move(others), .parameters = std::move(parameters)});
+  return Kernel<P...>::make({.name = text.name,
+                             .sources = std::move(others),
+                             .parameters = std::move(parameters),
+                             .adapters = std::move(adapters)});
 }
 
 }  // namespace workloads

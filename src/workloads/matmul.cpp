@@ -94,16 +94,28 @@ typename ProductKernel<T, C>::Source vendor_source(VendorFunction function) {
 /// The code that multiplies on CUDA if it can be used.
 enum class Vendor : std::uint8_t { none, cublas, cublaslt };
 
+/// The texts of products: `standard` for all devices, `tiled` for GPUs by GLSL, `plain` for CUDA without tensor cores.
+struct ProductTexts {
+  const KernelText& standard;
+  const KernelText& tiled;
+  const KernelText* plain = nullptr;
+};
+
 /// A kernel of one arithmetic: of wye alone, and the same with each function of a vendor. The probe of a function opens its
-/// library, so a runtime without CUDA never opens it. Without a library, autotuning chooses between `text` and `plain`.
+/// library, so a runtime without CUDA never opens it. On CUDA without a library, autotuning chooses between `standard` and
+/// `plain`; on GPUs that take GLSL, between `tiled` and `standard`.
 template <class T, class C>
 class ProductVariants {
  public:
-  ProductVariants(const KernelText& text, cublas::Arithmetic arithmetic, const KernelText* plain = nullptr)
-      : own_(with(text, std::nullopt)),
-        with_cublas_(with(text, VendorFunction{cublas::multiply, cublas::probe, arithmetic})),
-        with_cublaslt_(with(text, VendorFunction{cublaslt::multiply, cublaslt::probe, arithmetic})) {
-    if (plain) own_ = with_plain(std::move(own_), make_product_kernel<T, C>(*plain));
+  ProductVariants(const ProductTexts& texts, cublas::Arithmetic arithmetic)
+      : own_(with(texts.standard, std::nullopt)),
+        with_cublas_(with(texts.standard, VendorFunction{cublas::multiply, cublas::probe, arithmetic})),
+        with_cublaslt_(
+            with(texts.standard, VendorFunction{cublaslt::multiply, cublaslt::probe, arithmetic})) {
+    if (texts.plain) own_ = with_variant(std::move(own_), make_product_kernel<T, C>(*texts.plain));
+    const auto tiled = make_product_kernel<T, C>(texts.tiled, {}, tiled_adapters());
+    for (Result<ProductKernel<T, C>>* kernel : {&own_, &with_cublas_, &with_cublaslt_})
+      *kernel = with_variant(std::move(*kernel), tiled);
   }
 
   const Result<ProductKernel<T, C>>& of(Vendor vendor) const {
@@ -125,52 +137,56 @@ class ProductVariants {
 /// The kernels of products of `T`. The first sets c, the second adds to it.
 template <class T, class Sum>
 struct ProductKernels {
-  explicit ProductKernels(const KernelText& text, cublas::Arithmetic arithmetic,
-                          const KernelText* plain = nullptr)
-      : set(text, arithmetic, plain), add(text, arithmetic, plain) {}
+  ProductKernels(const ProductTexts& texts, cublas::Arithmetic arithmetic)
+      : set(texts, arithmetic), add(texts, arithmetic) {}
 
   ProductVariants<T, Write<Sum>> set;
   ProductVariants<T, ReadWrite<Sum>> add;
 };
 
 const auto& float_kernels() {
-  static const ProductKernels<float, float> kernels(kernels::matmul, cublas::Arithmetic::float32);
+  static const ProductKernels<float, float> kernels({kernels::matmul, kernels::matmul_tiled},
+                                                    cublas::Arithmetic::float32);
   return kernels;
 }
-/// Without tensor cores for TF32, uses the text for float.
+/// Without tensor cores for TF32, uses the texts for float.
 const auto& tf32_kernels() {
-  static const ProductKernels<float, float> kernels({.name = "matmul_tf32",
-                                                     .glsl = kernels::matmul.glsl,
-                                                     .cuda = kernels::matmul_tf32.cuda,
-                                                     .ptx = kernels::matmul_tf32.ptx,
-                                                     .cubins = kernels::matmul_tf32.cubins},
-                                                    cublas::Arithmetic::tf32);
+  static constexpr KernelText text{.name = "matmul_tf32",
+                                   .glsl = kernels::matmul.glsl,
+                                   .cuda = kernels::matmul_tf32.cuda,
+                                   .ptx = kernels::matmul_tf32.ptx,
+                                   .cubins = kernels::matmul_tf32.cubins};
+  static const ProductKernels<float, float> kernels({text, kernels::matmul_tiled}, cublas::Arithmetic::tf32);
   return kernels;
 }
 const auto& kernels_of(const Read<half>&) {
-  static const ProductKernels<half, float> kernels(kernels::matmul_half, cublas::Arithmetic::float16,
-                                                   &kernels::matmul_half_plain);
+  static const ProductKernels<half, float> kernels(
+      {kernels::matmul_half, kernels::matmul_half_tiled, &kernels::matmul_half_plain},
+      cublas::Arithmetic::float16);
   return kernels;
 }
 const auto& kernels_of(const Read<bfloat16>&) {
-  static const ProductKernels<bfloat16, float> kernels(kernels::matmul_bfloat16, cublas::Arithmetic::bfloat16,
-                                                       &kernels::matmul_bfloat16_plain);
+  static const ProductKernels<bfloat16, float> kernels(
+      {kernels::matmul_bfloat16, kernels::matmul_bfloat16_tiled, &kernels::matmul_bfloat16_plain},
+      cublas::Arithmetic::bfloat16);
   return kernels;
 }
 const auto& rounded_kernels_of(const Read<half>&) {
   static const ProductVariants<half, Write<half>> kernels(
-      kernels::matmul_half_rounded, cublas::Arithmetic::float16_rounded, &kernels::matmul_half_rounded_plain);
+      {kernels::matmul_half_rounded, kernels::matmul_half_rounded_tiled, &kernels::matmul_half_rounded_plain},
+      cublas::Arithmetic::float16_rounded);
   return kernels;
 }
 const auto& rounded_kernels_of(const Read<bfloat16>&) {
-  static const ProductVariants<bfloat16, Write<bfloat16>> kernels(kernels::matmul_bfloat16_rounded,
-                                                                  cublas::Arithmetic::bfloat16_rounded,
-                                                                  &kernels::matmul_bfloat16_rounded_plain);
+  static const ProductVariants<bfloat16, Write<bfloat16>> kernels(
+      {kernels::matmul_bfloat16_rounded, kernels::matmul_bfloat16_rounded_tiled,
+       &kernels::matmul_bfloat16_rounded_plain},
+      cublas::Arithmetic::bfloat16_rounded);
   return kernels;
 }
 const auto& int8_kernels() {
-  static const ProductKernels<std::int8_t, std::int32_t> kernels(kernels::matmul_int8,
-                                                                 cublas::Arithmetic::int8);
+  static const ProductKernels<std::int8_t, std::int32_t> kernels(
+      {kernels::matmul_int8, kernels::matmul_int8_tiled}, cublas::Arithmetic::int8);
   return kernels;
 }
 

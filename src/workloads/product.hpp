@@ -9,7 +9,7 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// A kernel parameter, also declared in `shaders/include/matmul.glsl` and `product.cuh`. The stretch at 0 sets c, others add
+/// A kernel parameter, also declared in `shaders/include/product.glsl` and `product.cuh`. The stretch at 0 sets c, others add
 /// to it. The last stretch has the epilogue.
 struct Product {
   std::uint32_t rows = 0;  ///< of c

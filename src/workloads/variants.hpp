@@ -1,6 +1,7 @@
 #pragma once
 /// Kernels of products and of attention, made of equivalent texts. CUDA texts use tensor cores if possible;
-/// those named `<name>_plain` do not.
+/// those named `<name>_plain` do not. GLSL texts named `<name>_tiled` use shared memory.
+#include <wye/device/adapter.hpp>
 #include <wye/device/parameter.hpp>
 
 #include <cstdint>
@@ -16,12 +17,20 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 
-/// Returns `kernel` with the variant `plain` for CUDA, between which autotuning chooses. Builds without CUDA
-/// have no text for `plain` and return `kernel`.
+/// Returns `kernel` with another variant. Autotuning chooses between them. Builds without the language of `variant` have no
+/// text for it and return `kernel`.
 template <class... P>
-Result<Kernel<P...>> with_plain(Result<Kernel<P...>> kernel, const Result<Kernel<P...>>& plain) {
-  if (!kernel || !plain) return kernel;
-  return fastest_of(*kernel, {*plain});
+Result<Kernel<P...>> with_variant(Result<Kernel<P...>> kernel, const Result<Kernel<P...>>& variant) {
+  if (!kernel || !variant) return kernel;
+  return fastest_of(*kernel, {*variant});
+}
+
+/// The types of adapters that run texts with tiles in shared memory: all except CPUs. On the CPU, shared memory costs more than
+/// it saves.
+inline const std::vector<AdapterType>& tiled_adapters() {
+  static const std::vector<AdapterType> types{AdapterType::integrated, AdapterType::discrete,
+                                              AdapterType::virtual_gpu, AdapterType::other};
+  return types;
 }
 
 /// A product kernel with the parameters `P`.
@@ -29,9 +38,10 @@ template <class... P>
 struct ProductKernelWith {
   using Kernel = wye::Kernel<P...>;
   static Result<Kernel> make(const KernelText& text, std::vector<std::string> parameters,
-                             std::vector<typename Kernel::Source> others) {
+                             std::vector<typename Kernel::Source> others, std::vector<AdapterType> adapters) {
     // A CUDA block computes 128 x 128 elements of c, which are four tiles of a GLSL workgroup.
-    return make_kernel<P...>(text, std::move(parameters), {.cuda = Extent3(1024)}, std::move(others));
+    return make_kernel<P...>(text, std::move(parameters), {.cuda = Extent3(1024)}, std::move(others),
+                             std::move(adapters));
   }
 };
 /// Kernels of products. The last stretch adds `bias` and `residual`, which may be empty.
@@ -55,12 +65,13 @@ struct ProductParameters<std::int8_t, C>
 template <class T, class C>
 using ProductKernel = typename ProductParameters<T, C>::Kernel;
 
-/// Makes a product kernel of `text` and `others`.
+/// Makes a product kernel of `text` and `others`, for all adapters or for those of some types.
 template <class T, class C>
-Result<ProductKernel<T, C>> make_product_kernel(
-    const KernelText& text, std::vector<typename ProductKernel<T, C>::Source> others = {}) {
+Result<ProductKernel<T, C>> make_product_kernel(const KernelText& text,
+                                                std::vector<typename ProductKernel<T, C>::Source> others = {},
+                                                std::vector<AdapterType> adapters = {}) {
   using Parameters = ProductParameters<T, C>;
-  return Parameters::make(text, Parameters::names(), std::move(others));
+  return Parameters::make(text, Parameters::names(), std::move(others), std::move(adapters));
 }
 
 template <class T>

@@ -80,7 +80,8 @@ TEST_CASE("descriptions are equal if all parts are equal", "[kernel]") {
   differs<SpirV>("words", SpirV{.words = {1, 2, 3}}, [](SpirV& s) { s.words[1] = 4; });
 }
 
-TEST_CASE("descriptions differ by name, by schema, by language and by the number of sources", "[kernel]") {
+TEST_CASE("descriptions differ by name, schema, language, number of sources and types of adapters",
+          "[kernel]") {
   const KernelDescription one = described(glsl());
   KernelDescription other = one;
   CHECK(kernel::equal(one, other));
@@ -91,6 +92,9 @@ TEST_CASE("descriptions differ by name, by schema, by language and by the number
   CHECK_FALSE(kernel::equal(one, other));
   other = one;
   other.sources.push_back(cuda());
+  CHECK_FALSE(kernel::equal(one, other));
+  other = one;
+  other.adapters = {AdapterType::discrete};
   CHECK_FALSE(kernel::equal(one, other));
   CHECK_FALSE(kernel::equal(described(Glsl{.text = "same"}), described(CudaCpp{.text = "same"})));
   CHECK(kernel::equal({}, {}));

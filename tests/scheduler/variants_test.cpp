@@ -26,7 +26,7 @@ struct Timed {
   ManualClock clock;
   std::string runs;
 
-  Doubling kernel(char letter, Duration takes) {
+  Doubling kernel(char letter, Duration takes, std::vector<AdapterType> adapters = {}) {
     return Doubling::make({.name = std::string(1, letter),
                            .sources = {host(
                                [this, letter, takes](Range range, std::span<float> x) {
@@ -35,7 +35,8 @@ struct Timed {
                                  runs += letter;
                                },
                                {.tile = Extent3(2000)}  // one tile: threads would meet at `runs`
-                               )}})
+                               )},
+                           .adapters = std::move(adapters)})
         .value();
   }
   Runtime runtime(bool measures = true) {
@@ -191,6 +192,41 @@ TEST_CASE("a variant in a language that the device does not take is not counted"
   }
   CHECK(timed.runs == "hhh");
   CHECK(x[0] == 8.0f);
+}
+
+TEST_CASE("a variant for other types of adapters is neither used nor measured nor built", "[scheduler]") {
+  Timed timed;
+  const std::vector<AdapterType> gpus{AdapterType::integrated, AdapterType::discrete};
+  const Doubling for_gpus = timed.kernel('g', 1ms, gpus);
+  const Doubling either = fastest_of(for_gpus, {timed.kernel('a', 9ms)});
+  Runtime runtime = timed.runtime();
+  std::vector<float> x(3, 1.0f);
+  for (int i = 0; i < 4; ++i) {
+    const auto done = runtime.run(on(either, x));
+    REQUIRE(done);
+    CHECK(done->reason() == "'cpu:0' is the only device.");
+    CHECK(done->code().front().kernel == "a");
+  }
+  CHECK(timed.runs == "aaaa");
+  CHECK(runtime.run(Job::build(either)));
+  const auto alone = runtime.run(on(for_gpus, x));
+  REQUIRE_FALSE(alone);
+  CHECK(alone.error() == Errc::unsupported);
+  CHECK(alone.error().describe().find(
+            "Kernel 'g' is for integrated or discrete adapters, but 'cpu:0' is cpu.") != std::string::npos);
+}
+
+TEST_CASE("a variant that names the type of the adapter is the default, and is measured like the others",
+          "[scheduler]") {
+  Timed timed;
+  const Doubling either = fastest_of(timed.kernel('a', 5ms), {timed.kernel('c', 9ms, {AdapterType::cpu})});
+  std::vector<float> x(3, 0.0f);
+  Runtime same_bits = timed.runtime(false);
+  for (int i = 0; i < 3; ++i) REQUIRE(same_bits.run(on(either, x)));
+  CHECK(std::exchange(timed.runs, "") == "ccc");
+  Runtime runtime = timed.runtime();
+  for (int i = 0; i < 8; ++i) REQUIRE(runtime.run(on(either, x)));
+  CHECK(timed.runs == "cacacaaa");
 }
 
 TEST_CASE("a job whose variant fails fails, and the next job tries the next variant", "[scheduler]") {

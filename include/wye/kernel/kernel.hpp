@@ -2,6 +2,7 @@
 /// Kernels: a name, a list of parameters, and sources that agree with it; and calls of kernels.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
+#include <wye/device/adapter.hpp>
 #include <wye/device/buffer.hpp>
 #include <wye/device/parameter.hpp>
 #include <wye/device/schema.hpp>
@@ -51,6 +52,7 @@ struct KernelDescription {
   ParamSchema schema;
   std::vector<AnySource> sources;
   std::vector<std::size_t> batchable = {};
+  std::vector<AdapterType> adapters = {};
 };
 
 }  // namespace detail
@@ -143,6 +145,8 @@ class Kernel : public AnyKernel {
     /// other for each z of the grid, as `x[z][...]`. A scheduler may then run equal calls on host memory, each over a
     /// grid of depth 1, as one launch over a grid of that depth. The other arguments of these calls are the same.
     std::vector<std::size_t> batchable = {};
+    /// The types of adapters that run the kernel; empty: all. For variants that suit only some devices (`fastest_of`).
+    std::vector<AdapterType> adapters = {};
   };
 
   /// Returns a description of the kernel, for `ShaderCache::find_or_build`.
@@ -155,6 +159,7 @@ class Kernel : public AnyKernel {
     description.sources.reserve(options.sources.size());
     for (Source& source : options.sources) description.sources.push_back(std::move(source));
     description.batchable = std::move(options.batchable);
+    description.adapters = std::move(options.adapters);
     return description;
   }
 
@@ -186,15 +191,15 @@ class Kernel : public AnyKernel {
 /// Jobs with `start_by` or a time limit of their own are not measured. `Outcome::reason` reports the choice
 /// and the times.
 ///
-/// A variant is skipped, with a reason, if it has no source for the device or does not compile for it. The
-/// job that first times a variant waits for its build; `Job::build` and `ShaderCache::prewarm` build all
-/// variants.
+/// A variant is skipped if it has no source for the device or names other types of adapters
+/// (`Kernel::Options::adapters`), and with a reason if it does not compile. The job that first times a variant
+/// waits for its build; `Job::build` and `ShaderCache::prewarm` build all variants.
 ///
 ///     const auto scan = wye::fastest_of(*by_subgroups, {*by_shared_memory});
 ///
 /// Leases and `ShaderCache::find_or_build` use `first`. A scheduler with `SchedulerOptions::measure_variants`
-/// off uses the first variant that has a source for the device. Results are then bit-identical between runs,
-/// even if variants round differently.
+/// off uses the first variant that has a source for the device, and prefers variants that name its type of
+/// adapter. Results are then bit-identical between runs, even if variants round differently.
 template <class... P>
 Kernel<P...> fastest_of(const Kernel<P...>& first, const std::vector<Kernel<P...>>& others) {
   std::vector<std::shared_ptr<const device::Program>> rest;

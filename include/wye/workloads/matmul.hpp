@@ -83,6 +83,8 @@ struct MatmulGroup {
 ///          propagate as in sums of products; zeros skip no product.
 /// Bits:    the same device gives the same bits.
 /// Cost:    on the CPU about 80 % of the processor's peak (bench/workloads_bench.cpp). On CUDA, see `matmul_on_cuda`.
+///          On Vulkan there are two kernels, which add in the same order. GPUs measure both (`fastest_of`). With
+///          `measure_variants` off they use the kernel with tiles in shared memory. CPUs always use the other kernel.
 /// Errors:  invalid_argument (sizes that do not match the shape, or each other).
 WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape = {});
 

@@ -1,0 +1,288 @@
+// The GLSL texts of products with tiles in shared memory, which GPUs use, on every Vulkan device.
+#include <wye/runtime/runtime.hpp>
+#include <wye/workloads/matmul.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "matmul_kernels.hpp"
+#include "steps.hpp"
+#include "variants.hpp"
+#include "workloads/vectors.hpp"
+
+using namespace wye;
+using namespace wye::test;
+using workloads::Activation;
+using workloads::KernelText;
+using workloads::MatmulOptions;
+using workloads::MatmulShape;
+using workloads::Product;
+namespace kernels = workloads::kernels;
+
+namespace {
+
+/// The standard text and the tiled text of products of `T` in sums of `C`.
+template <class T, class C>
+std::pair<const KernelText*, const KernelText*> tiled_texts() {
+  if constexpr (std::is_same_v<T, float>) return {&kernels::matmul, &kernels::matmul_tiled};
+  if constexpr (std::is_same_v<T, std::int8_t>) return {&kernels::matmul_int8, &kernels::matmul_int8_tiled};
+  if constexpr (std::is_same_v<T, half> && std::is_same_v<C, float>)
+    return {&kernels::matmul_half, &kernels::matmul_half_tiled};
+  if constexpr (std::is_same_v<T, bfloat16> && std::is_same_v<C, float>)
+    return {&kernels::matmul_bfloat16, &kernels::matmul_bfloat16_tiled};
+  if constexpr (std::is_same_v<T, half> && std::is_same_v<C, half>)
+    return {&kernels::matmul_half_rounded, &kernels::matmul_half_rounded_tiled};
+  if constexpr (std::is_same_v<T, bfloat16> && std::is_same_v<C, bfloat16>)
+    return {&kernels::matmul_bfloat16_rounded, &kernels::matmul_bfloat16_rounded_tiled};
+}
+
+struct TiledEpilogue {
+  float scale = 1;
+  Activation activation = Activation::none;
+  bool bias = false;
+  bool residual = false;
+};
+
+/// A product over stretches of the inner dimension.
+struct TiledProduct {
+  MatmulShape shape;
+  MatmulOptions options = {};
+  TiledEpilogue ending = {};
+  std::uint32_t stretch = 32768;
+  bool special = false;  // many zeros, infinities and NaN
+
+  std::uint64_t size(std::uint64_t one, std::optional<std::uint64_t> step) const {
+    return (options.batch - 1) * step.value_or(one) + one;
+  }
+  std::uint64_t a_size() const { return size(shape.rows * shape.inner, options.a_step); }
+  std::uint64_t b_size() const { return size(shape.inner * shape.columns, options.b_step); }
+  std::uint64_t c_size() const { return size(shape.rows * shape.columns, options.c_step); }
+};
+
+std::string description(const TiledProduct& c) {
+  return std::to_string(c.options.batch) + " of " + std::to_string(c.shape.rows) + " x " +
+         std::to_string(c.shape.columns) + " x " + std::to_string(c.shape.inner) +
+         (c.options.transposed_a ? ", a transposed" : "") + (c.options.transposed_b ? ", b transposed" : "") +
+         ", stretches of " + std::to_string(c.stretch) + ", activation " +
+         std::to_string(static_cast<int>(c.ending.activation)) + (c.ending.bias ? ", bias" : "") +
+         (c.ending.residual ? ", residual" : "");
+}
+
+template <class T>
+std::vector<T> factors(std::uint64_t count, std::uint32_t seed, bool special) {
+  return special ? equal_elements<T>(count, seed) : elements<T>(count, seed);
+}
+
+/// Runs one text on Vulkan over all stretches. Returns c, which is poisoned before.
+template <class T, class C, bool tiled>
+std::vector<C> product_by(const TiledProduct& given) {
+  const KernelText& text = tiled ? *tiled_texts<T, C>().second : *tiled_texts<T, C>().first;
+  const std::vector<T> a = factors<T>(given.a_size(), 1, given.special),
+                       b = factors<T>(given.b_size(), 2, given.special);
+  using Extra = std::conditional_t<std::is_integral_v<C>, float, C>;
+  const std::vector<Extra> bias = elements<Extra>(given.ending.bias ? given.shape.columns : 0, 3),
+                           residual = elements<Extra>(given.ending.residual ? given.c_size() : 0, 4);
+  std::vector<C> c = poison<C>(given.c_size());
+  const MatmulShape& shape = given.shape;
+  Product product{.rows = static_cast<std::uint32_t>(shape.rows),
+                  .columns = static_cast<std::uint32_t>(shape.columns),
+                  .inner = static_cast<std::uint32_t>(shape.inner),
+                  .transposed_a = given.options.transposed_a,
+                  .transposed_b = given.options.transposed_b,
+                  .batch = static_cast<std::uint32_t>(given.options.batch),
+                  .activation = given.ending.activation,
+                  .scale = given.ending.scale,
+                  .a_step = given.options.a_step.value_or(shape.rows * shape.inner),
+                  .b_step = given.options.b_step.value_or(shape.inner * shape.columns),
+                  .c_step = given.options.c_step.value_or(shape.rows * shape.columns)};
+  const Extent3 items = workloads::flat(workloads::blocks_of(product) * workloads::items_per_block);
+  const auto advance = [&] {
+    product.first = product.last;
+    product.last += std::min(given.stretch, product.inner - product.last);
+  };
+  if constexpr (sizeof(C) == 2) {
+    // The sums of the stretches before the last are any numbers.
+    std::vector<float> sums;
+    if (product.inner > given.stretch) {
+      sums = numbers(c.size(), 5);
+      product.first = given.stretch;
+    }
+    product.last = product.inner;
+    static const auto kernel = workloads::make_product_kernel<T, Write<C>>(text).value();
+    run(kernel(a, b, bias, residual, sums, c, product).over(items), "vulkan");
+  } else {
+    static const auto set = workloads::make_product_kernel<T, Write<C>>(text).value();
+    static const auto add = workloads::make_product_kernel<T, ReadWrite<C>>(text).value();
+    const auto call = [&](const auto& kernel, auto&& to) {
+      if constexpr (std::is_integral_v<C>)
+        run(kernel(a, b, to, product).over(items), "vulkan");
+      else
+        run(kernel(a, b, bias, residual, to, product).over(items), "vulkan");
+    };
+    do {
+      advance();
+      if (product.first == 0 && !given.options.c_step)
+        call(set, c);
+      else
+        call(add, c);
+    } while (product.last < product.inner);
+  }
+  return c;
+}
+
+/// Returns whether both texts give the same bits. The bits of NaN are undefined.
+template <class T, class C>
+bool bits_are_equal(const TiledProduct& given) {
+  const std::vector<C> standard = product_by<T, C, false>(given), tiled = product_by<T, C, true>(given);
+  for (std::size_t i = 0; i < standard.size(); ++i) {
+    const C &a = standard[i], &b = tiled[i];
+    if (std::memcmp(&a, &b, sizeof(C)) == 0) continue;
+    if (!std::isnan(static_cast<float>(a)) || !std::isnan(static_cast<float>(b))) return false;
+  }
+  return true;
+}
+
+/// Of all types.
+void all_bits_are_equal(TiledProduct given) {
+  INFO(description(given));
+  CHECK(bits_are_equal<float, float>(given));
+  CHECK(bits_are_equal<half, float>(given));
+  CHECK(bits_are_equal<bfloat16, float>(given));
+  CHECK(bits_are_equal<std::int8_t, std::int32_t>({given.shape, given.options, {}, given.stretch}));
+  if (given.options.c_step) return;
+  CHECK(bits_are_equal<half, half>(given));
+  CHECK(bits_are_equal<bfloat16, bfloat16>(given));
+}
+
+}  // namespace
+
+TEST_CASE("tiled products have the bits of products without tiles, in any shape",
+          "[workloads][products][tiled]") {
+  if (!has_leg("vulkan")) return;
+  for (const MatmulShape& shape : {MatmulShape{1, 1, 1},
+                                   {16, 8, 16},
+                                   {64, 64, 32},
+                                   {130, 20, 31},
+                                   {33, 67, 65},
+                                   {5, 260, 17},
+                                   {260, 9, 40},
+                                   {3, 5, 0},
+                                   {0, 4, 5},
+                                   {3, 0, 5},
+                                   {0, 0, 0}})
+    for (const bool transposed_a : {false, true})
+      for (const bool transposed_b : {false, true})
+        all_bits_are_equal({shape, {.transposed_a = transposed_a, .transposed_b = transposed_b}});
+}
+
+TEST_CASE("tiled products have these bits in batches, over several stretches and with epilogues",
+          "[workloads][products][tiled]") {
+  if (!has_leg("vulkan")) return;
+  const MatmulShape shape{7, 10, 12};
+  all_bits_are_equal({shape, {.batch = 3}});
+  all_bits_are_equal({shape, {.transposed_b = true, .batch = 4, .a_step = 0}});
+  all_bits_are_equal({shape, {.batch = 3, .a_step = 100, .b_step = 0, .c_step = 83}});
+  all_bits_are_equal({shape, {.transposed_a = true, .batch = 3, .a_step = 90, .b_step = 0, .c_step = 70}});
+  all_bits_are_equal({{140, 9, 300}, {.batch = 2}, {.scale = 0.5f, .bias = true}, 100});
+  all_bits_are_equal({{9, 140, 61}, {.transposed_b = true, .batch = 2}, {.residual = true}, 30});
+  all_bits_are_equal({{5, 6, 50}, {.transposed_a = true}, {.activation = Activation::gelu}, 13});
+  for (const Activation activation :
+       {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+    all_bits_are_equal({{33, 67, 21}, {}, {-0.37f, activation, true, true}});
+  all_bits_are_equal({{3, 8, 0}, {}, {1, Activation::silu, true, true}});
+  all_bits_are_equal({{2, 3, 32768}});
+  all_bits_are_equal({{3, 2, 33001}, {.transposed_b = true}, {.bias = true}});
+}
+
+TEST_CASE("tiled products propagate zeros, infinities and NaN as products without tiles do",
+          "[workloads][products][tiled]") {
+  if (!has_leg("vulkan")) return;
+  for (const std::uint64_t inner : {3u, 16u, 17u})
+    for (const bool transposed : {false, true}) {
+      const TiledProduct given{{70, 67, inner},
+                               {.transposed_a = transposed, .transposed_b = !transposed},
+                               {.bias = transposed},
+                               8,
+                               true};
+      INFO(description(given));
+      CHECK(bits_are_equal<float, float>(given));
+      CHECK(bits_are_equal<half, float>(given));
+      CHECK(bits_are_equal<bfloat16, float>(given));
+      CHECK(bits_are_equal<half, half>(given));
+      CHECK(bits_are_equal<bfloat16, bfloat16>(given));
+    }
+}
+
+TEST_CASE("tiled products have these bits in random shapes", "[workloads][products][tiled]") {
+  if (!has_leg("vulkan")) return;
+  std::mt19937 random(2027);
+  const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+  for (int i = 0; i < 120; ++i) {
+    const TiledProduct given{
+        {1 + below(i % 10 == 0 ? 300 : 80), 1 + below(i % 7 == 0 ? 300 : 80), below(70)},
+        {.transposed_a = below(2) != 0, .transposed_b = below(2) != 0, .batch = 1 + below(3)},
+        {.scale = static_cast<float>(below(5)) - 2,
+         .activation = static_cast<Activation>(below(5)),
+         .bias = below(2) != 0,
+         .residual = below(2) != 0},
+        1 + below(80)};
+    INFO(description(given));
+    switch (i % 6) {
+      case 0: CHECK(bits_are_equal<float, float>(given)); break;
+      case 1: CHECK(bits_are_equal<half, float>(given)); break;
+      case 2: CHECK(bits_are_equal<bfloat16, float>(given)); break;
+      case 3:
+        CHECK(bits_are_equal<std::int8_t, std::int32_t>({given.shape, given.options, {}, given.stretch}));
+        break;
+      case 4: CHECK(bits_are_equal<half, half>(given)); break;
+      default: CHECK(bits_are_equal<bfloat16, bfloat16>(given));
+    }
+  }
+}
+
+TEST_CASE("only devices that are no CPUs choose between products with and without tiles",
+          "[workloads][products][tiled]") {
+  if (!has_leg("vulkan")) return;
+  const std::vector<Device> devices = the_runtime().devices();
+  const auto vulkan = std::find_if(devices.begin(), devices.end(),
+                                   [](const Device& device) { return device.info().backend == "vulkan"; });
+  REQUIRE(vulkan != devices.end());
+  const AdapterType type = vulkan->info().type;
+  const MatmulShape shape{37, 41, 43};
+  const std::vector<float> a = numbers(37 * 43, 1), b = numbers(43 * 41, 2);
+  std::vector<float> c(37 * 41);
+  std::string reason;
+  for (int i = 0; i < 7; ++i) reason = run(workloads::matmul(a, b, c, shape), "vulkan").reason();
+  INFO(reason);
+  CHECK((reason.find("'matmul_tiled'") != std::string::npos) == (type != AdapterType::cpu));
+
+  // The same for this type of device.
+  using Kernel = workloads::ProductKernel<float, Write<float>>;
+  const Kernel kernel =
+      workloads::with_variant(
+          workloads::make_product_kernel<float, Write<float>>(kernels::matmul),
+          workloads::make_product_kernel<float, Write<float>>(kernels::matmul_tiled, {}, {type}))
+          .value();
+  const Product product{.rows = 37, .columns = 41, .inner = 43, .last = 43};
+  const Extent3 items = workloads::flat(workloads::blocks_of(product) * workloads::items_per_block);
+  const std::span<const float> none;
+  const auto job = [&] { return Job(kernel(a, b, none, none, c, product).over(items)); };
+  for (int i = 0; i < 7; ++i) reason = run(job(), "vulkan").reason();
+  INFO(reason);
+  CHECK(reason.find("was selected from 2 variants: minimum times are 'matmul_tiled' ") != std::string::npos);
+  Runtime same_bits =
+      Runtime::open({.pool = {.backends = {"vulkan"}}, .scheduler = {.measure_variants = false}}).value();
+  const auto done = same_bits.run(job(), {.on = "vulkan"});
+  REQUIRE(done);
+  CHECK(done->code().front().kernel == "matmul_tiled");
+}
