@@ -17,13 +17,12 @@ namespace {
 
 /// A workgroup computes the forces on fewer nodes than it has invocations: these share the other nodes.
 const auto& forces_kernel() {
-  static const auto kernel =
-      make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Read<float>, Read<float>, Write<float>, float,
-                  float, std::uint32_t>(
-          kernels::force_layout_forces,
-          {"offsets", "targets", "weights", "bodies", "forces", "repulsion", "gravity", "strong"},
-          {.glsl = Extent3(64), .cuda = Extent3(32)},
-          {host(cpu::force_layout_forces, {.tile = Extent3(cpu::layout_tile)})});
+  static const auto kernel = make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Read<float>, Read<float>,
+                                         Write<float>, float, float, std::uint32_t>(
+      kernels::force_layout_forces,
+      {"offsets", "targets", "weights", "bodies", "forces", "repulsion", "gravity", "strong"},
+      {.glsl = Extent3(64), .cuda = Extent3(32)},
+      {host(cpu::force_layout_forces, {.tile = Extent3(cpu::layout_tile)})});
   return kernel;
 }
 
@@ -37,9 +36,8 @@ const auto& speed_kernel() {
 const auto& move_kernel() {
   static const auto kernel = make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, ReadWrite<float>,
                                          ReadWrite<float>, Read<float>, ReadWrite<float>, std::uint32_t>(
-      kernels::force_layout_move,
-      {"offsets", "targets", "positions", "bodies", "forces", "state", "begins"}, {},
-      {host(cpu::force_layout_move, {.tile = Extent3(2048)})});
+      kernels::force_layout_move, {"offsets", "targets", "positions", "bodies", "forces", "state", "begins"},
+      {}, {host(cpu::force_layout_move, {.tile = Extent3(2048)})});
   return kernel;
 }
 
@@ -53,7 +51,8 @@ constexpr std::uint64_t most_links = 0xffff'ffff;
 /// Returns the reason if an option is out of its range.
 std::optional<std::string> no_layout_options(const ForceLayoutOptions& options) {
   const auto beyond = [](const std::string& name, float value, const char* range) {
-    return name + " (" + std::to_string(value) + ") of workload 'force_layout' is not finite and " + range + ".";
+    return name + " (" + std::to_string(value) + ") of workload 'force_layout' is not finite and " + range +
+           ".";
   };
   if (!(options.repulsion >= 0 && std::isfinite(options.repulsion)))
     return beyond("Repulsion", options.repulsion, "at least 0");

@@ -75,8 +75,8 @@ class PairForces {
   /// Separates nodes at the same place. `number` is that of the first lane's node.
   HWY_INLINE void separate(std::size_t number, std::size_t other, V& x, V& square) const {
     const V apart = hn::Sub(hn::Iota(d_, static_cast<float>(number)), hn::Set(d_, static_cast<float>(other)));
-    const V side = hn::IfThenElseZero(hn::Ne(apart, hn::Zero(d_)),
-                                      hn::CopySign(hn::Set(d_, near_distance), apart));
+    const V side =
+        hn::IfThenElseZero(hn::Ne(apart, hn::Zero(d_)), hn::CopySign(hn::Set(d_, near_distance), apart));
     x = hn::IfThenElse(hn::Lt(square, hn::Set(d_, same_square)), side, x);
     square = hn::Max(square, hn::Set(d_, near_square));
   }
@@ -280,9 +280,7 @@ void force_layout_speed(Range range, std::span<const float> bodies, std::span<co
   const double traction = HWY_DYNAMIC_DISPATCH(sum_of_sizes)(mass, forces.data(), state.data(), n, 1.0f) / 2;
   const float before = state[2 * n];
   const bool continues = before > 0 && before <= 0x1p20f;
-  const double most = continues      ? std::min(1.5 * double{before}, 0x1p20)
-                      : swinging > 0 ? 0x1p20
-                                     : 0.0;
+  const double most = continues ? std::min(1.5 * double{before}, 0x1p20) : swinging > 0 ? 0x1p20 : 0.0;
   state[2 * n] =
       static_cast<float>(swinging > 0 ? std::min(double{tolerance} * traction / swinging, most) : most);
   state[2 * n + 1] = static_cast<float>(swinging);

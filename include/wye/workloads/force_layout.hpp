@@ -13,10 +13,10 @@ inline namespace v0 {
 namespace workloads {
 
 struct ForceLayoutOptions {
-  float repulsion = 1;          ///< at least 0; larger layouts are as the root of it
-  float gravity = 1;            ///< at least 0; keeps parts without links to each other together
-  bool strong_gravity = false;  ///< whether gravity grows with the distance from the origin
-  float tolerance = 1;          ///< above 0; of oscillations: larger steps, less precision
+  float repulsion = 1;           ///< at least 0; larger layouts are as the root of it
+  float gravity = 1;             ///< at least 0; keeps parts without links to each other together
+  bool strong_gravity = false;   ///< whether gravity grows with the distance from the origin
+  float tolerance = 1;           ///< above 0; of oscillations: larger steps, less precision
   std::uint32_t iterations = 1;  ///< 1 to 1000
   /// The weight of each link, in the order of `targets`. Unset: all 1.
   std::optional<Read<float>> weights = std::nullopt;
