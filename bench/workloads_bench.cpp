@@ -203,26 +203,28 @@ void read_floor(benchmark::State& state) { read_some(state, sixty_four_million);
 
 // --- products with weights of 4 bits
 
-/// Weights of 4096 x 4096 in blocks q4_0, times rows.
+constexpr std::size_t weights_side = 4096;
+
+/// Weights in blocks q4_0, times rows.
 void quantized_wye(benchmark::State& state, std::size_t rows) {
-  constexpr std::size_t side = 4096;
-  const auto w = values(side * side, 14), x = values(rows * side, 15);
-  std::vector<std::uint8_t> weights(side * side / 32 * 18);
-  std::vector<float> y(rows * side);
+  constexpr std::size_t n = weights_side;
+  const auto w = values(n * n, 14), x = values(rows * n, 15);
+  std::vector<std::uint8_t> weights(n * n / 32 * 18);
+  std::vector<float> y(rows * n);
   if (!runtime().run(workloads::quantize(w, weights))) state.SkipWithError("no blocks");
   run(state, workloads::quantized_matmul(x, weights, y, rows));
 }
 BENCHMARK_CAPTURE(quantized_wye, one, 1)->Name("q4_0_4096_1_row_cpu/wye")->UseRealTime();
-BENCHMARK_CAPTURE(read_some, q4_0, 4096 * 4096 / 32 * 18 / 4)
+BENCHMARK_CAPTURE(read_some, q4_0, (weights_side * weights_side) / 32 * 18 / 4)
     ->Name("q4_0_4096_1_row_cpu/memory_floor")
     ->UseRealTime();
 BENCHMARK_CAPTURE(quantized_wye, many, 512)->Name("q4_0_4096_512_rows_cpu/wye")->UseRealTime();
 
 void quantized_floats(benchmark::State& state) {
-  constexpr std::size_t side = 4096, rows = 512;
-  const auto w = values(side * side, 14), x = values(rows * side, 15);
-  std::vector<float> y(rows * side);
-  run(state, workloads::matmul(x, w, y, {rows, side, side}, {.transposed_b = true}));
+  constexpr std::size_t rows = 512, n = weights_side;
+  const auto w = values(n * n, 14), x = values(rows * n, 15);
+  std::vector<float> y(rows * n);
+  run(state, workloads::matmul(x, w, y, {rows, n, n}, {.transposed_b = true}));
 }
 BENCHMARK(quantized_floats)->Name("q4_0_4096_512_rows_cpu/float_product")->UseRealTime();
 
