@@ -33,9 +33,11 @@ const auto& speed_kernel() {
   return kernel;
 }
 
+/// `Bodies` is Write for the step that begins a job and reads no forces, and ReadWrite for the others.
+template <class Bodies>
 const auto& move_kernel() {
-  static const auto kernel = make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, ReadWrite<float>,
-                                         ReadWrite<float>, Read<float>, ReadWrite<float>, std::uint32_t>(
+  static const auto kernel = make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, ReadWrite<float>, Bodies,
+                                         Read<float>, ReadWrite<float>, std::uint32_t>(
       kernels::force_layout_move, {"offsets", "targets", "positions", "bodies", "forces", "state", "begins"},
       {}, {host(cpu::force_layout_move, {.tile = Extent3(2048)})});
   return kernel;
@@ -119,12 +121,14 @@ Job force_layout(Read<std::uint32_t> offsets, Read<std::uint32_t> targets, ReadW
   const Scratch<float> bodies(3 * nodes), forces(2 * nodes);
   const std::uint32_t strong = options.strong_gravity ? 1 : 0;
   Steps steps;
-  steps.add(move_kernel(), flat(nodes), offsets, targets, positions, bodies, forces, state, 1u);
+  steps.add(move_kernel<Write<float>>(), flat(nodes), offsets, targets, positions, bodies,
+            std::span<const float>(), state, 1u);
   for (std::uint32_t i = 0; i < options.iterations; ++i) {
     steps.add(forces_kernel(), flat(nodes), offsets, targets, weights, bodies, forces, options.repulsion,
               options.gravity, strong);
     steps.add(speed_kernel(), Extent3(256), bodies, forces, state, options.tolerance);
-    steps.add(move_kernel(), flat(nodes), offsets, targets, positions, bodies, forces, state, 0u);
+    steps.add(move_kernel<ReadWrite<float>>(), flat(nodes), offsets, targets, positions, bodies, forces,
+              state, 0u);
   }
   return std::move(steps).job("force_layout", workload_types::simulation);
 }

@@ -1,3 +1,4 @@
+#include <wye/scheduler/graph.hpp>
 #include <wye/workloads/force_layout.hpp>
 
 #include <algorithm>
@@ -367,4 +368,20 @@ TEST_CASE("force_layout refuses sizes and options out of range", "[workloads][fo
         "Nodes (65537) of workload 'force_layout' exceed the limit (65536).");
   CHECK(refusal(workloads::force_layout(none, targets, positions, state)) ==
         "Offsets (0 elements) of workload 'force_layout' are empty.");
+}
+
+TEST_CASE("force_layout is a step of a graph", "[workloads][force_layout]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    const Network before = network(300, 900, 41);
+    Network made = before;
+    Graph graph;
+    graph.add(workloads::force_layout(made.links.offsets, made.links.targets, made.positions, made.state,
+                                      with_weights(made, {.iterations = 3})));
+    auto plan = graph.compile(the_runtime(), {.on = leg});
+    if (!plan) FAIL(plan.error().describe());
+    const auto done = plan->run().wait();
+    if (!done) FAIL(done.error().describe());
+    CHECK(equal_bits(made.positions, moved(before, with_weights(before, {.iterations = 3}), leg).positions));
+  }
 }
