@@ -1,11 +1,6 @@
 // Declarations that the kernels of csr_multiply share. `blocks` has the sums of the products of each 1024 elements, then the
 // sums of each 1024 of these, each only if all of its elements belong to one row. An invocation that computes a row then
 // adds at most 2047 products, 2047 sums of blocks and 4096 sums of those.
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
-struct ConstWordSpan {
-  ConstWords data;
-  uvec2 size;
-};
 
 const uint block_log2 = 10;
 const uint block_size = 1 << block_log2;

@@ -1,11 +1,6 @@
 // Declarations that the kernels of force_layout share. Scratch memory `bodies` has x of all nodes, y of all nodes and their
 // masses. A node whose position does not count has zeros. `forces` has x of all nodes, then y. `state` has the forces of
 // the iteration before in the same order, the speed, the swinging and the traction.
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
-struct ConstWordSpan {
-  ConstWords data;
-  uvec2 size;
-};
 
 const uint links_that_count = 65536;
 

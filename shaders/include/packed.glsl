@@ -1,6 +1,5 @@
 // Elements of 8 and 16 bits in words of 32 bits, which requires no device feature. A word has 2^PACKED_LOG2
 // elements.
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
 
 // Consecutive elements, which may begin inside a word.
 struct PackedLine {

@@ -14,13 +14,8 @@
 //   1, 2, 3: the sum of the weights as one integer, the low word first. Integers add up to the same bits in any order. The
 //            unit is 2^-40 of the last bit of the largest weight, or less.
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
 struct WordSpan {
   Words data;
-  uvec2 size;
-};
-struct ConstWordSpan {
-  ConstWords data;
   uvec2 size;
 };
 

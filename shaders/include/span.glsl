@@ -5,6 +5,7 @@
 
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstFloats { float at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
 
 struct FloatSpan {
   Floats data;
@@ -12,6 +13,10 @@ struct FloatSpan {
 };
 struct ConstFloatSpan {
   ConstFloats data;
+  uvec2 size;
+};
+struct ConstWordSpan {
+  ConstWords data;
   uvec2 size;
 };
 

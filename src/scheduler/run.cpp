@@ -338,13 +338,15 @@ Result<Step> Core::build(Record& record, std::size_t index, const Call& call, In
 /// Selects a variant of a call and returns its executable.
 Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   const detail::Programs& programs = base::programs_of(call);
+  const auto prepare_only = [&](std::size_t i) -> Result<Step> {
+    auto executable = provide(record, index, programs[i], ready_by);
+    if (!executable) return std::move(executable).error();
+    return Step{std::move(*executable), nullptr, {.program = i}};
+  };
+  if (programs.size() == 1) return prepare_only(0);  // on any device
   Device copy;
   const device::DeviceBase& device = *base::state_of(pool_->device(index, copy));
-  if (const auto only = only_variant_on(device, programs)) {
-    auto executable = provide(record, index, programs[*only], ready_by);
-    if (!executable) return std::move(executable).error();
-    return Step{std::move(*executable), nullptr, {.program = *only}};
-  }
+  if (const auto only = only_variant_on(device, programs)) return prepare_only(*only);
   const std::shared_ptr<Trial> trial = trials_.of(call, index, device);
   std::optional<Error> why;  // the first failure
   for (std::size_t left = programs.size();; --left) {

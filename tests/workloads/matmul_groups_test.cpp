@@ -15,16 +15,6 @@ using workloads::MatmulShape;
 
 namespace {
 
-template <class T>
-std::vector<T> random_elements(std::size_t count, std::mt19937& random) {
-  std::vector<T> made(count);
-  for (T& element : made)
-    if constexpr (std::is_integral_v<T>)
-      element = static_cast<T>(random());
-    else
-      element = T(static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 500.0f);
-  return made;
-}
 /// The memory of a group.
 template <class T, class R>
 struct Matrices {
@@ -45,19 +35,20 @@ struct Matrices {
 
 template <class T, class R>
 std::vector<Matrices<T, R>> random_groups(std::size_t count, std::mt19937& random) {
+  const auto seed = [&] { return static_cast<std::uint32_t>(random()); };
   std::vector<Matrices<T, R>> made(count);
   for (Matrices<T, R>& m : made) {
     m.shape = {random() % 90, 1 + random() % 70, random() % 50};
     m.options.transposed_a = random() % 2 != 0;
     m.options.transposed_b = random() % 2 != 0;
     m.options.batch = 1 + (random() % 4 == 0 ? random() % 3 : 0);
-    m.a = random_elements<T>(m.options.batch * m.shape.rows * m.shape.inner, random);
-    m.b = random_elements<T>(m.options.batch * m.shape.inner * m.shape.columns, random);
+    m.a = elements<T>(m.options.batch * m.shape.rows * m.shape.inner, seed());
+    m.b = elements<T>(m.options.batch * m.shape.inner * m.shape.columns, seed());
     const std::size_t size = m.options.batch * m.shape.rows * m.shape.columns;
     m.c = m.alone = poison<R>(size);
     if constexpr (!std::is_integral_v<R>) {
-      m.bias = random_elements<R>(m.shape.columns, random);
-      m.residual = random_elements<R>(size, random);
+      m.bias = elements<R>(m.shape.columns, seed());
+      m.residual = elements<R>(size, seed());
       m.epilogue.activation = static_cast<Activation>(random() % 5);
       if (random() % 2 != 0) m.epilogue.bias = m.bias;
       if (random() % 2 != 0) m.epilogue.residual = m.residual;
@@ -101,9 +92,8 @@ TEST_CASE("groups of matmul share matrices and read the results of groups before
           "[workloads][matmul][groups]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    std::mt19937 random(7);
-    const auto a = random_elements<float>(5 * 40, random), b = random_elements<float>(40 * 30, random),
-               d = random_elements<float>(30 * 7, random);
+    const auto a = elements<float>(5 * 40, 7), b = elements<float>(40 * 30, 8),
+               d = elements<float>(30 * 7, 9);
     auto c = poison<float>(5 * 30), e = poison<float>(5 * 7), alone = c, last = e;
     const Array<float> between = the_runtime().array(c);
     const MatmulGroup<float, float> groups[] = {
