@@ -36,15 +36,15 @@ __device__ BlockHeader header_of(const Byte* block, BlockLayout layout) {
   return header;
 }
 
+// Returns integer i of a block.
+__device__ int integer_at(const Byte* block, unsigned i, BlockLayout layout) {
+  if (layout.bits == 8) return (signed char)block[layout.header + i];
+  const unsigned middle = 1u << (layout.group_log2 - 1), both = block[layout.header + (i & (middle - 1))];
+  return int(i < middle ? both & 15u : both >> 4);
+}
+
 // Returns element i of a block.
 __device__ float value_at(const Byte* block, BlockHeader header, unsigned i, BlockLayout layout) {
-  float integer;
-  if (layout.bits == 8) {
-    integer = float((signed char)block[layout.header + i]);
-  } else {
-    const unsigned middle = 1u << (layout.group_log2 - 1), both = block[layout.header + (i & (middle - 1))];
-    integer = float(i < middle ? both & 15u : both >> 4);
-  }
-  const float scaled = __fmul_rn(header.scale, integer - header.zero);
+  const float scaled = __fmul_rn(header.scale, float(integer_at(block, i, layout)) - header.zero);
   return layout.type == q4_1 ? __fadd_rn(scaled, header.minimum) : scaled;
 }

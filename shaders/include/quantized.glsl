@@ -52,17 +52,17 @@ BlockHeader header_of(PackedLine block, BlockLayout layout_) {
   return header;
 }
 
+// Returns integer i of a block.
+int integer_at(PackedLine block, uint i, BlockLayout layout_) {
+  if (layout_.bits == 8) return bitfieldExtract(int(byte_at(block, layout_.header + i)), 0, 8);
+  const uint middle = 1u << (layout_.group_log2 - 1);
+  const uint both = byte_at(block, layout_.header + (i & (middle - 1)));
+  return int(i < middle ? both & 15u : both >> 4);
+}
+
 // Returns element i of a block.
 float value_at(PackedLine block, BlockHeader header, uint i, BlockLayout layout_) {
-  float integer;
-  if (layout_.bits == 8) {
-    integer = float(bitfieldExtract(int(byte_at(block, layout_.header + i)), 0, 8));
-  } else {
-    const uint middle = 1u << (layout_.group_log2 - 1);
-    const uint both = byte_at(block, layout_.header + (i & (middle - 1)));
-    integer = float(i < middle ? both & 15u : both >> 4);
-  }
-  precise float scaled = header.scale * (integer - header.zero);
+  precise float scaled = header.scale * (float(integer_at(block, i, layout_)) - header.zero);
   precise float value = scaled + header.minimum;
   return layout_.type == q4_1 ? value : scaled;
 }

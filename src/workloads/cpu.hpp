@@ -171,6 +171,8 @@ void dequantize(Range range, std::span<const std::uint8_t> blocks, std::span<flo
 /// Multiply by quantized weights: units of few rows, or blocks of many rows.
 void multiply_few_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                        std::span<float> y, QuantizedProduct shape, BlockLayout layout);
+void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<const std::uint8_t> weights,
+                        std::span<float> y, QuantizedProduct shape, BlockLayout layout);
 void multiply_many_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                         std::span<float> y, QuantizedProduct shape, BlockLayout layout);
 

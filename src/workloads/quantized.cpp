@@ -13,7 +13,8 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-using QuantizedKernel = Kernel<Read<float>, Read<std::uint8_t>, Write<float>, QuantizedProduct, BlockLayout>;
+template <class X>
+using QuantizedKernel = Kernel<Read<X>, Read<std::uint8_t>, Write<float>, QuantizedProduct, BlockLayout>;
 
 const auto& quantize_kernel() {
   static const auto kernel = make_kernel<Read<float>, Write<std::uint8_t>, BlockLayout>(
@@ -26,17 +27,22 @@ const auto& dequantize_kernel() {
   return kernel;
 }
 /// Makes the product with a host function and its fewest units per call.
-template <class F>
-Result<QuantizedKernel> make_product(F function, std::uint32_t units) {
-  return make_kernel<Read<float>, Read<std::uint8_t>, Write<float>, QuantizedProduct, BlockLayout>(
-      kernels::quantized_matmul, {"x", "weights", "y", "shape", "layout"}, {},
+template <class X, class F>
+Result<QuantizedKernel<X>> make_product(const KernelText& text, F function, std::uint32_t units) {
+  return make_kernel<Read<X>, Read<std::uint8_t>, Write<float>, QuantizedProduct, BlockLayout>(
+      text, {"x", "weights", "y", "shape", "layout"}, {},
       {host(function, {.tile = Extent3(units * lanes_per_unit)})});
 }
 const auto& product_kernel(bool few) {
-  static const auto of_few = make_product(cpu::multiply_few_rows, 64);
-  static const auto of_many =
-      make_product(cpu::multiply_many_rows, block_side / rows_per_tile * columns_per_block);
+  static const auto of_few = make_product<float>(kernels::quantized_matmul, cpu::multiply_few_rows, 64);
+  static const auto of_many = make_product<float>(kernels::quantized_matmul, cpu::multiply_many_rows,
+                                                  block_side / rows_per_tile * columns_per_block);
   return few ? of_few : of_many;
+}
+const auto& int8_product_kernel() {
+  static const auto kernel =
+      make_product<std::uint8_t>(kernels::quantized_matmul_int8, cpu::multiply_int8_rows, 64);
+  return kernel;
 }
 
 /// Returns the reason if there is no such layout of blocks.
@@ -119,7 +125,7 @@ Job dequantize(Read<std::uint8_t> blocks, Write<float> x, Quantization quantizat
 }
 
 Job quantized_matmul(Read<float> x, Read<std::uint8_t> weights, Write<float> y, std::uint64_t rows,
-                     Quantization quantization) {
+                     Quantization quantization, QuantizedMatmulOptions options) {
   if (auto why = no_quantized_product(x.size(), weights.size(), y.size(), rows, quantization))
     return refused("quantized_matmul", workload_types::matrix, *std::move(why));
   QuantizedProduct shape{.rows = static_cast<std::uint32_t>(rows),
@@ -128,15 +134,23 @@ Job quantized_matmul(Read<float> x, Read<std::uint8_t> weights, Write<float> y, 
                          .tiles = (static_cast<std::uint32_t>(rows) + rows_per_tile - 1) / rows_per_tile};
   // Blocks of many rows begin where calls of the host function do.
   constexpr std::uint32_t tiles = block_side / rows_per_tile;
-  if (shape.tiles > tiles) shape.tiles = (shape.tiles + tiles - 1) / tiles * tiles;
+  if (!options.int8_x && shape.tiles > tiles) shape.tiles = (shape.tiles + tiles - 1) / tiles * tiles;
   if (const std::uint64_t units = units_of(shape); units > largest_dimension + 1)
     return refused("quantized_matmul", workload_types::matrix,
                    "Rows (" + std::to_string(rows) + ") of workload 'quantized_matmul' need " +
                        std::to_string(units) + " units of 4 x 1 results, which exceeds the limit (" +
                        std::to_string(largest_dimension + 1) + ").");
+  const Extent3 items = flat(units_of(shape) * lanes_per_unit);
+  const BlockLayout layout = layout_of(quantization);
   Steps steps;
-  steps.add(product_kernel(rows <= most_few_rows), flat(units_of(shape) * lanes_per_unit), x, weights, y,
-            shape, layout_of(quantization));
+  if (options.int8_x) {
+    constexpr Quantization q8_0{.type = BlockType::q8_0};
+    const Scratch<std::uint8_t> blocks(x.size() / q8_0.group * block_bytes(q8_0));
+    steps.add(quantize_kernel(), flat(x.size() / q8_0.group), x, blocks, layout_of(q8_0));
+    steps.add(int8_product_kernel(), items, blocks, weights, y, shape, layout);
+  } else {
+    steps.add(product_kernel(rows <= most_few_rows), items, x, weights, y, shape, layout);
+  }
   return std::move(steps).job("quantized_matmul", workload_types::matrix);
 }
 

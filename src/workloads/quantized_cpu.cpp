@@ -150,6 +150,79 @@ void multiply_four_rows(const float* x, std::size_t inner, const std::uint8_t* w
   multiply_rows_of<rows_per_tile>(x, inner, weights, layout, y, y_step);
 }
 
+/// Half of a block has at least 16 elements.
+using D16 = hn::CappedTag<std::int16_t, 16>;
+using D32 = hn::RepartitionToWide<D16>;
+
+/// Returns integers i and later ones of a block of n.
+template <bool narrow>
+HWY_INLINE hn::Vec<D16> load_integers(const std::uint8_t* integers, std::size_t n, std::size_t i) {
+  const D16 d;
+  const hn::Rebind<std::uint8_t, D16> bytes;
+  if constexpr (!narrow)
+    return hn::PromoteTo(d, hn::LoadU(hn::RebindToSigned<decltype(bytes)>(),
+                                      reinterpret_cast<const std::int8_t*>(integers + i)));
+  else if (i < n / 2)
+    return hn::And(hn::PromoteTo(d, hn::LoadU(bytes, integers + i)), hn::Set(d, std::int16_t{15}));
+  else
+    return hn::ShiftRight<4>(hn::PromoteTo(d, hn::LoadU(bytes, integers + i - n / 2)));
+}
+
+/// Sets y[r y_step] to the product of row r of x, of `blocks` blocks q8_0, with a row of weights.
+template <bool narrow, std::size_t rows>
+void multiply_int8_as(const std::uint8_t* x, std::size_t blocks, const std::uint8_t* weights,
+                      BlockLayout layout, float* y, std::size_t y_step) {
+  const D16 d16;
+  const D32 d32;
+  const hn::RebindToFloat<D32> d;
+  using Floats = hn::Vec<decltype(d)>;
+  using Integers = hn::Vec<D32>;
+  constexpr std::size_t of_x = 34;
+  const std::size_t n = layout.group(), per_block = n / 32, bytes = layout.bytes();
+  Floats sums[rows];
+  for (Floats& sum : sums) sum = hn::Zero(d);
+  for (std::size_t first = 0; first < blocks; first += per_block, weights += bytes) {
+    const BlockHeader header = header_of(weights, layout);
+    const auto zero = hn::Set(d32, static_cast<std::int32_t>(header.zero));
+    for (std::size_t part = 0; part < per_block; ++part) {
+      const std::uint8_t* from = x + (first + part) * of_x;
+      for (std::size_t r = 0; r < rows; ++r, from += blocks * of_x) {
+        Integers products = hn::Zero(d32), others = products, plain = products, rest = products;
+        for (std::size_t i = 0; i < 32; i += hn::Lanes(d16)) {
+          const auto q = load_integers<narrow>(weights + layout.header, n, part * 32 + i);
+          const auto v = load_integers<false>(from + 2, 32, i);
+          products = hn::ReorderWidenMulAccumulate(d32, q, v, products, others);
+          plain = hn::ReorderWidenMulAccumulate(d32, hn::Set(d16, std::int16_t{1}), v, plain, rest);
+        }
+        products = hn::Add(products, others);
+        plain = hn::Add(plain, rest);
+        const float scale = half_at(from);
+        const Floats exact = hn::ConvertTo(d, hn::Sub(products, hn::Mul(zero, plain)));
+        sums[r] = hn::MulAdd(hn::Set(d, scale * header.scale), exact, sums[r]);
+        if (header.minimum != 0)
+          sums[r] = hn::MulAdd(hn::Set(d, scale * header.minimum), hn::ConvertTo(d, plain), sums[r]);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) y[r * y_step] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
+}
+template <std::size_t rows>
+void multiply_int8_of(const std::uint8_t* x, std::size_t blocks, const std::uint8_t* weights,
+                      BlockLayout layout, float* y, std::size_t y_step) {
+  if (layout.bits == 8)
+    multiply_int8_as<false, rows>(x, blocks, weights, layout, y, y_step);
+  else
+    multiply_int8_as<true, rows>(x, blocks, weights, layout, y, y_step);
+}
+void multiply_int8_row(const std::uint8_t* x, std::size_t blocks, const std::uint8_t* weights,
+                       BlockLayout layout, float* y) {
+  multiply_int8_of<1>(x, blocks, weights, layout, y, 1);
+}
+void multiply_four_int8_rows(const std::uint8_t* x, std::size_t blocks, const std::uint8_t* weights,
+                             BlockLayout layout, float* y, std::size_t y_step) {
+  multiply_int8_of<rows_per_tile>(x, blocks, weights, layout, y, y_step);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
 }  // namespace workloads
@@ -167,6 +240,8 @@ namespace {
 HWY_EXPORT(widen_blocks);
 HWY_EXPORT(multiply_row);
 HWY_EXPORT(multiply_four_rows);
+HWY_EXPORT(multiply_int8_row);
+HWY_EXPORT(multiply_four_int8_rows);
 
 /// The largest element by size, the first of several, and the range.
 struct Extent {
@@ -285,6 +360,28 @@ Range units_in(Range range, const QuantizedProduct& shape) {
   return {items.first / lanes_per_unit, items.last / lanes_per_unit, range.grid};
 }
 
+/// Computes units by functions for one row of x and for four. Rows of x are `step` elements apart and have `length`.
+template <class X, class One, class Four>
+void multiply_units(Range range, const X* x, std::size_t step, std::size_t length,
+                    const std::uint8_t* weights, float* y, const QuantizedProduct& shape, BlockLayout layout,
+                    One one, Four four) {
+  const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
+  for (std::uint64_t unit : units_in(range, shape)) {
+    const std::uint64_t block = unit / columns_per_block;
+    const std::uint64_t row = block % shape.tiles * rows_per_tile;
+    const std::uint64_t column = block / shape.tiles * columns_per_block + unit % columns_per_block;
+    if (column >= shape.columns) continue;
+    const X* const from = x + row * step;
+    const std::uint8_t* const of_column = weights + column * row_bytes;
+    float* const to = y + row * shape.columns + column;
+    if (row + rows_per_tile <= shape.rows)
+      four(from, length, of_column, layout, to, shape.columns);
+    else
+      for (std::uint64_t r = 0; row + r < shape.rows; ++r)
+        one(from + r * step, length, of_column, layout, to + r * shape.columns);
+  }
+}
+
 }  // namespace
 
 void quantize(Range range, std::span<const float> x, std::span<std::uint8_t> blocks, BlockLayout layout) {
@@ -304,21 +401,16 @@ void dequantize(Range range, std::span<const std::uint8_t> blocks, std::span<flo
 
 void multiply_few_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                        std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
-  const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
-  for (std::uint64_t unit : units_in(range, shape)) {
-    const std::uint64_t block = unit / columns_per_block;
-    const std::uint64_t row = block % shape.tiles * rows_per_tile;
-    const std::uint64_t column = block / shape.tiles * columns_per_block + unit % columns_per_block;
-    if (column >= shape.columns) continue;
-    const float* const from = x.data() + row * shape.inner;
-    const std::uint8_t* const of_column = weights.data() + column * row_bytes;
-    float* const to = y.data() + row * shape.columns + column;
-    if (row + rows_per_tile <= shape.rows)
-      HWY_DYNAMIC_DISPATCH(multiply_four_rows)(from, shape.inner, of_column, layout, to, shape.columns);
-    else
-      for (std::uint64_t r = 0; row + r < shape.rows; ++r) HWY_DYNAMIC_DISPATCH(multiply_row)
-    (from + r * shape.inner, shape.inner, of_column, layout, to + r * shape.columns);
-  }
+  multiply_units(range, x.data(), shape.inner, shape.inner, weights.data(), y.data(), shape, layout,
+                 HWY_DYNAMIC_DISPATCH(multiply_row), HWY_DYNAMIC_DISPATCH(multiply_four_rows));
+}
+
+void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<const std::uint8_t> weights,
+                        std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
+  const std::size_t blocks = shape.inner / 32;
+  multiply_units(range, x.data(), blocks * block_bytes({.type = BlockType::q8_0}), blocks, weights.data(),
+                 y.data(), shape, layout, HWY_DYNAMIC_DISPATCH(multiply_int8_row),
+                 HWY_DYNAMIC_DISPATCH(multiply_four_int8_rows));
 }
 
 void multiply_many_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,

@@ -37,9 +37,10 @@ std::vector<float> dequantized(const ByteVector& blocks, Quantization q, const s
   return x;
 }
 std::vector<float> multiplied(const std::vector<float>& x, const ByteVector& weights, std::size_t rows,
-                              std::size_t columns, Quantization q, const std::string& leg) {
+                              std::size_t columns, Quantization q, const std::string& leg,
+                              bool int8_x = false) {
   auto y = poison<float>(rows * columns);
-  run(workloads::quantized_matmul(x, weights, y, rows, q), leg);
+  run(workloads::quantized_matmul(x, weights, y, rows, q, {.int8_x = int8_x}), leg);
   return y;
 }
 
@@ -67,6 +68,34 @@ std::string differing_product(const std::vector<float>& y, const std::vector<flo
   const double inner = rows == 0 ? 0.0 : static_cast<double>(x.size() / rows);
   return difference(y, exact,
                     [&](std::size_t i) { return (inner + 8) * 0x1p-24 * sizes[i] + inner * 0x1p-126; });
+}
+
+/// Returns x as `int8_x` rounds it.
+std::vector<float> rounded_to_int8(const std::vector<float>& x) {
+  constexpr Quantization q8_0{.type = BlockType::q8_0};
+  return reference::dequantize(reference::quantize(x, q8_0), q8_0);
+}
+/// Checks a product with `int8_x`: exactly rounded x, and the documented bound for x itself.
+void check_int8_product(const std::vector<float>& x, const ByteVector& weights, std::size_t rows,
+                        std::size_t columns, Quantization q, const std::string& leg) {
+  const auto y = multiplied(x, weights, rows, columns, q, leg, true);
+  CHECK(differing_product(y, rounded_to_int8(x), weights, rows, q) == "");
+  if (rows == 0 || x.empty()) return;
+  // The largest |x| of each 32, and 1: their products with |w| are sums of |w|.
+  std::vector<float> largest(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    largest[i / 32 * 32] = std::max(largest[i / 32 * 32], std::abs(x[i]));
+  for (std::size_t i = 0; i < x.size(); ++i) largest[i] = largest[i / 32 * 32];
+  const auto exact = reference::quantized_matmul(x, weights, rows, q),
+             sizes = reference::quantized_matmul(x, weights, rows, q, true),
+             of_blocks = reference::quantized_matmul(largest, weights, rows, q, true),
+             of_ones =
+                 reference::quantized_matmul(std::vector<float>(x.size(), 1.0f), weights, rows, q, true);
+  const double inner = static_cast<double>(x.size() / rows);
+  CHECK(difference(y, exact, [&](std::size_t i) {
+          return (inner + 8) * 0x1p-24 * sizes[i] + 0x1p-7 * of_blocks[i] + 0x1p-18 * of_ones[i] +
+                 inner * 0x1p-126;
+        }) == "");
 }
 
 /// Numbers whose size differs from block to block.
@@ -198,13 +227,15 @@ TEST_CASE("quantized_matmul is right for shapes beside its limits", "[workloads]
         const ByteVector weights = reference::quantize(weights_of(s.columns * s.inner, 6), q);
         CHECK(differing_product(multiplied(x, weights, s.rows, s.columns, q, leg), x, weights, s.rows, q) ==
               "");
+        check_int8_product(x, weights, s.rows, s.columns, q, leg);
       }
 }
 
 TEST_CASE("quantized_matmul of empty rows is zero", "[workloads][quantized]") {
   for (const std::string& leg : legs())
     for (std::size_t rows : {1u, 3u, 20u})
-      CHECK(multiplied({}, {}, rows, 7, {}, leg) == std::vector<float>(rows * 7));
+      for (bool int8_x : {false, true})
+        CHECK(multiplied({}, {}, rows, 7, {}, leg, int8_x) == std::vector<float>(rows * 7));
 }
 
 TEST_CASE("quantized workloads are right for random shapes", "[workloads][quantized]") {
@@ -219,8 +250,10 @@ TEST_CASE("quantized workloads are right for random shapes", "[workloads][quanti
     INFO(leg << ", " << name(q) << ", " << rows << " x " << columns << " x " << inner << ", seed " << seed);
     const auto w = weights_of(columns * inner, seed), x = numbers(rows * inner, seed + 1);
     const ByteVector weights = reference::quantize(w, q);
-    if (i % 3 == 0)
+    if (i % 4 == 0)
       CHECK(differing_byte(quantized(w, q, leg), weights) == "");
+    else if (i % 4 == 1)
+      check_int8_product(x, weights, rows, columns, q, leg);
     else
       CHECK(differing_product(multiplied(x, weights, rows, columns, q, leg), x, weights, rows, q) == "");
   }
@@ -248,6 +281,15 @@ TEST_CASE("quantized_matmul gives a row the same bits in any batch", "[workloads
       }
       if (leg != "cpu") CHECK(std::equal(eight.begin(), eight.end(), many.begin()));
       CHECK(equal_bits(many, of(300)));
+      const auto int8_of = [&](std::size_t rows) {
+        return multiplied({x.begin(), x.begin() + static_cast<std::ptrdiff_t>(rows * inner)}, weights, rows,
+                          columns, q, leg, true);
+      };
+      const auto many_int8 = int8_of(70);
+      for (std::size_t rows : {1u, 3u, 8u, 9u}) {
+        const auto some = int8_of(rows);
+        CHECK(std::equal(some.begin(), some.end(), many_int8.begin()));
+      }
     }
 }
 
@@ -264,7 +306,10 @@ TEST_CASE("quantized_matmul propagates NaN and infinities", "[workloads][quantiz
         auto w = numbers(columns * inner, 11, 0.5f, 1.0f);
         w[inner + 7] = undefined;
         weights = reference::quantize(w, q);
-        const auto y = multiplied(x, weights, rows, columns, q, leg);
+        const auto y = multiplied(x, weights, rows, columns, q, leg),
+                   by_int8 = multiplied(x, weights, rows, columns, q, leg, true);
+        for (std::size_t i = 0; i < y.size(); ++i)
+          CHECK(std::isnan(by_int8[i]) == (i < 2 * columns || i % columns == 1));
         for (std::size_t column = 0; column < columns; ++column) CHECK(std::isnan(y[column]));
         for (std::size_t row = 0; row < rows; ++row) CHECK(std::isnan(y[row * columns + 1]));
         CHECK_FALSE(std::isfinite(y[columns]));

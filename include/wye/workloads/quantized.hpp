@@ -57,18 +57,25 @@ WYE_API Job quantize(Read<float> x, Write<std::uint8_t> blocks, Quantization qua
 /// Errors:  as above.
 WYE_API Job dequantize(Read<std::uint8_t> blocks, Write<float> x, Quantization quantization = {});
 
+/// The precision of products with quantized weights.
+struct QuantizedMatmulOptions {
+  /// Rounds x to blocks q8_0, so that the products of blocks are sums of integers.
+  bool int8_x = false;
+};
+
 /// Sets y to x times the transpose of the weights: `y` has rows of one number for each row of the weights.
 /// Shape:   `x` has `rows` rows, `y` has `rows` rows. The weights have as many rows as `y` has columns, row after row, each a
 ///          whole number of blocks and as long as a row of `x`. At most 2^20 elements per row and 2^31 - 1 numbers of y.
 /// Bound:   (inner + 8) 2^-24 |x| |w|, w the dequantized weights; for q4_1, |w| is |d q| + |m|. NaN and infinities propagate as
-///          in sums of products.
+///          in sums of products. With `int8_x`, 2^-7 times the sum of |w| in each 32 elements of a row, times the largest |x| of
+///          these, more, and 2^-18 times the sum of |w|; NaN and infinities of x make the row NaN, elements above 2^23 may.
 /// Bits:    the same device gives the same bits. On GPUs the bits of a row do not depend on the other rows or their number. On
-///          the CPU neither, but products of up to 8 rows add in another order than those of more rows.
+///          the CPU neither, but without `int8_x` products of up to 8 rows add in another order than those of more rows.
 /// Cost:    on the CPU, up to 8 rows read the weights once per 4 rows; more rows cost as much as `matmul` of floats. On GPUs,
-///          reads the weights once per 4 rows.
+///          reads the weights once per 4 rows. `int8_x` needs 1.06 bytes of scratch memory per element of x.
 /// Errors:  invalid_argument (as above; rows that no block divides; sizes that disagree or exceed the limits).
 WYE_API Job quantized_matmul(Read<float> x, Read<std::uint8_t> weights, Write<float> y, std::uint64_t rows,
-                             Quantization quantization = {});
+                             Quantization quantization = {}, QuantizedMatmulOptions options = {});
 
 namespace reference {
 /// The same on this thread, one element after the other. Lengths are whole numbers of blocks.
