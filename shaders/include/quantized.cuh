@@ -20,6 +20,15 @@ __device__ void write_short(Byte* to, unsigned bits) {
   to[1] = Byte(bits >> 8);
 }
 
+// Returns four bytes. The address is even if `even`.
+__device__ int four_bytes(const Byte* from, bool even) {
+  if (even) {
+    const unsigned short* const halves = reinterpret_cast<const unsigned short*>(from);
+    return int(unsigned(halves[0]) | unsigned(halves[1]) << 16);
+  }
+  return int(short_at(from) | short_at(from + 2) << 16);
+}
+
 // A block is scale (q - zero) + minimum.
 struct BlockHeader {
   float scale, zero, minimum;
@@ -47,4 +56,12 @@ __device__ int integer_at(const Byte* block, unsigned i, BlockLayout layout) {
 __device__ float value_at(const Byte* block, BlockHeader header, unsigned i, BlockLayout layout) {
   const float scaled = __fmul_rn(header.scale, float(integer_at(block, i, layout)) - header.zero);
   return layout.type == q4_1 ? __fadd_rn(scaled, header.minimum) : scaled;
+}
+
+// Returns integers i to i + 3 of a block, i a multiple of 4, in the bytes of a word.
+__device__ int four_integers(const Byte* integers, bool even, unsigned i, BlockLayout layout) {
+  if (layout.bits == 8) return four_bytes(integers + i, even);
+  const unsigned middle = 1u << (layout.group_log2 - 1);
+  const int both = four_bytes(integers + (i & (middle - 1)), even);
+  return (i < middle ? both : both >> 4) & 0x0f0f0f0f;
 }

@@ -47,6 +47,7 @@ struct Int8Rows {
   __device__ void add_products(FourSums& sums, unsigned lane, unsigned row, const Byte* weights,
                                const QuantizedProduct& shape, BlockLayout layout) const {
     const unsigned blocks = shape.inner / 32, bytes = block_bytes(layout);
+    const bool even_x = (Size(first) & 1) == 0, even_weights = (Size(weights) & 1) == 0;
     const Byte* rows[4];
 #pragma unroll
     for (unsigned r = 0; r < 4; ++r) rows[r] = first + Size(min(row + r, shape.rows - 1)) * blocks * 34;
@@ -55,13 +56,14 @@ struct Int8Rows {
       const BlockHeader header = header_of(block, layout);
       const unsigned from = k * 32 & ((1u << layout.group_log2) - 1);
       int products[4] = {}, plain[4] = {};
-      for (unsigned i = 0; i < 32; ++i) {
-        const int q = integer_at(block, from + i, layout);
+#pragma unroll
+      for (unsigned i = 0; i < 32; i += 4) {
+        const int q = four_integers(block + layout.header, even_weights, from + i, layout);
 #pragma unroll
         for (unsigned r = 0; r < 4; ++r) {
-          const int v = (signed char)rows[r][Size(k) * 34 + 2 + i];
-          products[r] += q * v;
-          plain[r] += v;
+          const int v = four_bytes(rows[r] + Size(k) * 34 + 2 + i, even_x);
+          products[r] = __dp4a(q, v, products[r]);
+          plain[r] = __dp4a(0x01010101, v, plain[r]);
         }
       }
 #pragma unroll
