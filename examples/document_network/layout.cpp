@@ -2,27 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <wye/workloads/force_layout.hpp>
 
 namespace document_network {
 namespace {
 
-constexpr int rounds = 600, settling_rounds = 200;
-constexpr double repulsion = 1.0, gravity = 0.06, gap = 3;
+constexpr int settling_rounds = 200;
+constexpr double gap = 3;
 
 Point& operator+=(Point& a, Point b) { return a.x += b.x, a.y += b.y, a; }
 Point operator-(Point a, Point b) { return {a.x - b.x, a.y - b.y}; }
 Point operator*(Point a, double s) { return {a.x * s, a.y * s}; }
 double size(Point a) { return std::hypot(a.x, a.y); }
-
-/// Places points as the seeds of a sunflower: evenly, and no two at one place.
-std::vector<Point> spiral(std::size_t count) {
-  std::vector<Point> points(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const double turn = 2.399963 * static_cast<double>(i), radius = std::sqrt(static_cast<double>(i) + 0.5);
-    points[i] = {radius * std::cos(turn), radius * std::sin(turn)};
-  }
-  return points;
-}
 
 /// Moves and scales the points to fill `box`.
 void fit(std::vector<Point>& points, const Box& box) {
@@ -61,38 +53,28 @@ void settle(std::vector<Point>& points, const std::vector<double>& radii, const 
 
 }  // namespace
 
-std::vector<Point> lay_out(const std::vector<double>& radii, const std::vector<Edge>& edges, const Box& box) {
-  const std::size_t count = radii.size();
-  std::vector<Point> points = spiral(count), force(count), before(count);
-  std::vector<double> mass(count, 1);
+wye::Result<std::vector<Point>> lay_out(Runner& runner, const std::vector<double>& radii,
+                                        const std::vector<Edge>& edges, const Box& box) {
+  namespace workloads = wye::workloads;
+  const auto count = static_cast<std::uint32_t>(radii.size());
+  std::vector<std::uint32_t> ends;
+  std::vector<float> weights;
   for (const Edge& edge : edges) {
-    mass[edge.a] += edge.weight;
-    mass[edge.b] += edge.weight;
+    ends.insert(ends.end(), {edge.a, edge.b});
+    weights.push_back(static_cast<float>(edge.weight));
   }
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < count; ++i) force[i] = points[i] * (-gravity * mass[i]);
-    for (std::size_t i = 0; i < count; ++i)
-      for (std::size_t j = i + 1; j < count; ++j) {
-        const Point apart = points[i] - points[j];
-        const double square = std::max(apart.x * apart.x + apart.y * apart.y, 1e-4);
-        const Point push = apart * (repulsion * mass[i] * mass[j] / square);
-        force[i] += push;
-        force[j] += push * -1;
-      }
-    for (const Edge& edge : edges) {
-      const Point pull = (points[edge.b] - points[edge.a]) * edge.weight;
-      force[edge.a] += pull;
-      force[edge.b] += pull * -1;
-    }
-    // Steps become shorter; a node that oscillates takes the shortest.
-    const double heat = 1.0 - static_cast<double>(round) / rounds;
-    for (std::size_t i = 0; i < count; ++i) {
-      const double swing = size(force[i] - before[i]), strength = size(force[i]);
-      const double longest = heat * 2.0 / (strength + 1e-9);
-      points[i] += force[i] * std::min(longest, 0.5 * heat / (mass[i] + swing));
-      before[i] = force[i];
-    }
-  }
+  const workloads::NetworkLinks links = workloads::network_links(count, ends, weights);
+  std::vector<float> positions = workloads::force_layout_start(count),
+                     state(workloads::force_layout_state_size(count));
+  workloads::ForceLayoutOptions options{.gravity = 0.06f, .strong_gravity = true, .iterations = 600};
+  options.weights = links.weights;
+  const auto done =
+      runner.run("layout", workloads::force_layout(links.offsets, links.targets, positions, state, options));
+  if (!done) return done.error();
+
+  std::vector<Point> points(count);
+  for (std::size_t i = 0; i < count; ++i)
+    points[i] = {static_cast<double>(positions[2 * i]), static_cast<double>(positions[2 * i + 1])};
   fit(points, box);
   settle(points, radii, box);
   return points;

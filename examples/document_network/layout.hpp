@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "canvas.hpp"
+#include "runner.hpp"
 
 namespace document_network {
 
@@ -12,9 +13,10 @@ struct Edge {
   double weight = 0;
 };
 
-/// Places discs of the given radii in `box` with short edges and without overlap. The same graph has the same layout.
-/// Cost:   the square of the number of discs, a few hundred times.
-/// Source: Jacomy et al., "ForceAtlas2, a continuous graph layout algorithm", 2014.
-std::vector<Point> lay_out(const std::vector<double>& radii, const std::vector<Edge>& edges, const Box& box);
+/// Places discs of the given radii in `box` with short edges and without overlap, by wye's force_layout and then by pushing
+/// overlapping discs apart on this thread. The same graph has the same layout on the same device.
+/// Errors: those of the job.
+wye::Result<std::vector<Point>> lay_out(Runner& runner, const std::vector<double>& radii,
+                                        const std::vector<Edge>& edges, const Box& box);
 
 }  // namespace document_network

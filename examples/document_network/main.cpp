@@ -76,7 +76,6 @@ int run(const Options& options) {
     progress.clear();
     return fail(analysis.error().describe());
   }
-  report.steps = runner.steps();
   report.compare = runner.agreements();
   report.compared = options.compare;
   report.host_steps.push_back({"graph", analysis->host_seconds});
@@ -91,8 +90,14 @@ int run(const Options& options) {
   files.push_back({place("similarity.png"),
                    draw_heatmap(corpus.documents, analysis->map, analysis->groups, analysis->rank)});
   progress.show("drawing", 1, 3);
-  files.push_back({place("network.png"),
-                   draw_network(corpus.documents, analysis->neighbours, analysis->groups, analysis->rank)});
+  auto network =
+      draw_network(runner, corpus.documents, analysis->neighbours, analysis->groups, analysis->rank);
+  if (!network) {
+    progress.clear();
+    return fail(network.error().describe());
+  }
+  report.steps = runner.steps();
+  files.push_back({place("network.png"), *std::move(network)});
   progress.show("drawing", 2, 3);
   files.push_back({place("timeline.png"), draw_timeline(corpus.documents, analysis->moments, analysis->groups,
                                                         analysis->rank, importance_decay)});

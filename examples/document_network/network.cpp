@@ -55,8 +55,9 @@ void draw_key(Canvas& page, double top_rank, std::size_t documents) {
 
 }  // namespace
 
-std::string draw_network(const std::vector<Document>& documents, const Neighbours& neighbours,
-                         const Groups& groups, const std::vector<float>& rank) {
+wye::Result<std::string> draw_network(Runner& runner, const std::vector<Document>& documents,
+                                      const Neighbours& neighbours, const Groups& groups,
+                                      const std::vector<float>& rank) {
   std::vector<std::uint32_t> shown = by_rank(rank);
   shown.resize(std::min(shown.size(), most_nodes));
   constexpr std::uint32_t hidden = ~std::uint32_t{0};
@@ -74,7 +75,9 @@ std::string draw_network(const std::vector<Document>& documents, const Neighbour
   for (std::uint32_t i = 0; i < shown.size(); ++i)
     for (const Link& link : neighbours[shown[i]])
       if (node[link.to] != hidden) edges.push_back({i, node[link.to], static_cast<double>(link.similarity)});
-  const std::vector<Point> places = lay_out(radii, edges, drawing);
+  const auto laid_out = lay_out(runner, radii, edges, drawing);
+  if (!laid_out) return laid_out.error();
+  const std::vector<Point>& places = *laid_out;
 
   Canvas page(1640, 1330);
   for (const Edge& edge : edges)

@@ -6,6 +6,7 @@
 
 #include "documents.hpp"
 #include "graph.hpp"
+#include "runner.hpp"
 
 namespace document_network {
 
@@ -28,8 +29,10 @@ std::string draw_heatmap(const std::vector<Document>& documents, const Similarit
                          const Groups& groups, const std::vector<float>& rank);
 
 /// Draws the documents of highest rank and their nearest neighbours.
-std::string draw_network(const std::vector<Document>& documents, const Neighbours& neighbours,
-                         const Groups& groups, const std::vector<float>& rank);
+/// Errors: those of the job that places them.
+wye::Result<std::string> draw_network(Runner& runner, const std::vector<Document>& documents,
+                                      const Neighbours& neighbours, const Groups& groups,
+                                      const std::vector<float>& rank);
 
 /// Draws when the documents of each group were written, and their present importance.
 /// Units:   `decay` is the power of e that an importance loses from the oldest document to now.

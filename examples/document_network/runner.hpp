@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 #include <wye/wye.hpp>
 
@@ -49,6 +50,10 @@ class Runner {
     }
     return done;
   }
+
+  /// Runs a job whose results differ between backends, which are not compared.
+  /// Errors: those of the job.
+  wye::Result<void> run(std::string_view step, wye::Job job) { return run_here(step, std::move(job)); }
 
   /// The steps so far, in order.
   const std::vector<Step>& steps() const { return steps_; }

@@ -49,6 +49,15 @@ bool is_png(const std::string& bytes) {
   return bytes.size() > 1000 && bytes.rfind("\x89PNG\r\n\x1a\n", 0) == 0;
 }
 
+std::string network_of(const Scene& s) {
+  auto runtime = open_runtime("cpu");
+  REQUIRE(runtime);
+  Runner runner(*runtime, "cpu", false);
+  const auto picture = draw_network(runner, s.documents, s.neighbours, s.groups, s.rank);
+  REQUIRE(picture);
+  return *picture;
+}
+
 }  // namespace
 
 TEST_CASE("there are three pictures of any number of documents, of any age", "[document_network]") {
@@ -63,21 +72,20 @@ TEST_CASE("there are three pictures of any number of documents, of any age", "[d
   CAPTURE(count, span);
   const Scene s = scene(count, span);
   CHECK(is_png(draw_heatmap(s.documents, s.map, s.groups, s.rank)));
-  CHECK(is_png(draw_network(s.documents, s.neighbours, s.groups, s.rank)));
+  CHECK(is_png(network_of(s)));
   CHECK(is_png(draw_timeline(s.documents, s.moments, s.groups, s.rank, 2.0)));
 }
 
 TEST_CASE("a picture is the same every time", "[document_network]") {
   const Scene s = scene(60, 86'400 * 1000);
-  CHECK(draw_network(s.documents, s.neighbours, s.groups, s.rank) ==
-        draw_network(s.documents, s.neighbours, s.groups, s.rank));
+  CHECK(network_of(s) == network_of(s));
 }
 
 TEST_CASE("ranks and importances of zero can be drawn", "[document_network]") {
   Scene s = scene(20, 1000);
   for (float& rank : s.rank) rank = 0;
   for (Moment& moment : s.moments) moment.importance = 0;
-  CHECK(is_png(draw_network(s.documents, s.neighbours, s.groups, s.rank)));
+  CHECK(is_png(network_of(s)));
   CHECK(is_png(draw_timeline(s.documents, s.moments, s.groups, s.rank, 2.0)));
 }
 
