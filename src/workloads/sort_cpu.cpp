@@ -1,5 +1,7 @@
 #include "per_target.hpp"
 
+#include <hwy/contrib/sort/vqsort.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -39,6 +41,15 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// Returns the bits of elements with the given keys: +0, and NaN with all bits but the sign.
+template <class D>
+HWY_INLINE hn::Vec<D> element_bits(D d, hn::Vec<D> keys) {
+  const auto zero = hn::Set(d, 0x8000'0000u);
+  const hn::RebindToSigned<D> ints;
+  const auto is_negative = hn::RebindMask(d, hn::Ge(hn::BitCast(ints, keys), hn::Zero(ints)));
+  return hn::IfThenElse(is_negative, hn::Or(zero, hn::Sub(zero, keys)), hn::Sub(keys, zero));
+}
+
 template <class D, class T, class Key = hn::TFromD<D>>
 std::size_t range_part(D d, const T* x, std::size_t i, std::size_t n, Key flip, Key& least, Key& most) {
   const auto flips = hn::Set(d, flip);
@@ -77,6 +88,42 @@ void find_digits(const T* x, std::size_t n, Digit<Key> digit, Key* digits) {
   const std::size_t done = digits_part(hn::ScalableTag<Key>(), x, 0, n, digit, digits);
   digits_part(hn::CappedTag<Key, 1>(), x, done, n, digit, digits);
 }
+
+/// Sets `keys` to the inverted keys of elements. Returns whether the keys determine the elements: there is no -0, and no NaN with
+/// other bits than those of `element_of`.
+template <class D>
+std::size_t keys_part(D d, const float* x, std::size_t i, std::size_t n, std::uint32_t flip,
+                      std::uint32_t* keys, bool& invertible) {
+  const auto flips = hn::Set(d, flip);
+  auto others = hn::Zero(d);
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto key = keys_at(d, x + i);
+    others = hn::Or(others, hn::Xor(element_bits(d, key), bits_at(d, x + i)));
+    hn::StoreU(hn::Xor(key, flips), d, keys + i);
+  }
+  invertible = invertible && hn::AllTrue(d, hn::Eq(others, hn::Zero(d)));
+  return i;
+}
+bool make_keys(const float* x, std::size_t n, std::uint32_t flip, std::uint32_t* keys) {
+  bool invertible = true;
+  const std::size_t done = keys_part(hn::ScalableTag<std::uint32_t>(), x, 0, n, flip, keys, invertible);
+  keys_part(hn::CappedTag<std::uint32_t, 1>(), x, done, n, flip, keys, invertible);
+  return invertible;
+}
+template <class D>
+std::size_t elements_part(D d, const std::uint32_t* keys, std::size_t i, std::size_t n, std::uint32_t flip,
+                          float* x) {
+  const hn::RebindToFloat<D> floats;
+  const auto flips = hn::Set(d, flip);
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
+    hn::StoreU(hn::BitCast(floats, element_bits(d, hn::Xor(hn::LoadU(d, keys + i), flips))), floats, x + i);
+  return i;
+}
+void make_elements(const std::uint32_t* keys, std::size_t n, std::uint32_t flip, float* x) {
+  const std::size_t done = elements_part(hn::ScalableTag<std::uint32_t>(), keys, 0, n, flip, x);
+  elements_part(hn::CappedTag<std::uint32_t, 1>(), keys, done, n, flip, x);
+}
+
 void range_float(const float* x, std::size_t n, std::uint32_t flip, std::uint32_t& least,
                  std::uint32_t& most) {
   find_range(x, n, flip, least, most);
@@ -140,6 +187,8 @@ HWY_EXPORT(digits_half);
 HWY_EXPORT(digits_bfloat16);
 HWY_EXPORT(digits_word);
 HWY_EXPORT(digits_long);
+HWY_EXPORT(make_keys);
+HWY_EXPORT(make_elements);
 
 /// The smallest and the largest key of some elements.
 template <class Key>
@@ -248,7 +297,7 @@ class LineSorter {
  public:
   explicit LineSorter(std::uint32_t flip) : flip_(flip) {}
 
-  /// Sorts by insertion if the line is short, otherwise by the digits of the difference to the smallest key, from the
+  /// Sorts by insertion if the line is short, by vqsort keys of more than a digit without values, otherwise by the digits of the difference to the smallest key, from the
   /// lowest on.
   void sort(ConstLine<T> from, std::size_t n, Line<T> to) {
     if (n <= 32) return insert(from, n, to);
@@ -258,6 +307,8 @@ class LineSorter {
     if (width == 0) return copy_line(from, n, to);
     const int most = n < 4096 || n > 262144 ? 8 : longest_digit;
     const int passes = (width + most - 1) / most, digit = (width + passes - 1) / passes;
+    if constexpr (sizeof(T) > 2)
+      if (passes > 1 && to.values == nullptr && sort_keys(from.keys, n, to.keys)) return;
     if (passes > 1) {
       if (keys_.size() < n) keys_.resize(n);
       if (to.values != nullptr && values_.size() < n) values_.resize(n);
@@ -288,6 +339,24 @@ class LineSorter {
     }
   }
 
+  /// Sorts by Highway's vqsort, which is not stable: if the elements follow from their keys, equal keys make no difference.
+  bool sort_keys(const T* from, std::size_t n, T* to) {
+    if (words_.size() < n) words_.resize(n);
+    const Key flip = wide_flip<T>(flip_);
+    if constexpr (std::is_same_v<T, float>) {
+      if (!HWY_DYNAMIC_DISPATCH(make_keys)(from, n, flip, words_.data())) return false;
+    } else {
+      for (std::size_t i = 0; i < n; ++i) words_[i] = static_cast<Key>(from[i]) ^ flip;
+    }
+    sorter_(words_.data(), n, hwy::SortAscending());
+    if constexpr (std::is_same_v<T, float>) {
+      HWY_DYNAMIC_DISPATCH(make_elements)(words_.data(), n, flip, to);
+    } else {
+      for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(words_[i] ^ flip);
+    }
+    return true;
+  }
+
   void sort_by(ConstLine<T> from, std::size_t n, Line<T> to, Key low, int shift, int bits) {
     const Key mask = (Key{1} << bits) - 1;
     const Digit<Key> digit{.flip = wide_flip<T>(flip_),
@@ -311,6 +380,8 @@ class LineSorter {
   std::array<std::uint32_t, std::size_t{1} << longest_digit> next_{};
   std::vector<T> keys_;
   std::vector<std::uint32_t> values_;
+  std::vector<Key> words_;
+  hwy::Sorter sorter_;
 };
 
 /// Buckets of about equal size, in ascending order of keys. A sample of a row gives the limits of its buckets.
