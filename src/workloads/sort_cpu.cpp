@@ -46,8 +46,8 @@ template <class D>
 HWY_INLINE hn::Vec<D> element_bits(D d, hn::Vec<D> keys) {
   const auto zero = hn::Set(d, 0x8000'0000u);
   const hn::RebindToSigned<D> ints;
-  const auto is_negative = hn::RebindMask(d, hn::Ge(hn::BitCast(ints, keys), hn::Zero(ints)));
-  return hn::IfThenElse(is_negative, hn::Or(zero, hn::Sub(zero, keys)), hn::Sub(keys, zero));
+  const auto is_positive = hn::RebindMask(d, hn::Lt(hn::BitCast(ints, keys), hn::Zero(ints)));
+  return hn::IfThenElse(is_positive, hn::Sub(keys, zero), hn::Or(zero, hn::Sub(zero, keys)));
 }
 
 template <class D, class T, class Key = hn::TFromD<D>>
