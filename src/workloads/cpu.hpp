@@ -3,7 +3,9 @@
 /// and several threads call them with disjoint ranges.
 #include <wye/base/extent.hpp>
 #include <wye/base/half.hpp>
+#include <wye/workloads/collatz.hpp>
 #include <wye/workloads/pagerank.hpp>
+#include <wye/workloads/thread_simulation.hpp>
 #include <wye/workloads/timeline.hpp>
 
 #include <cstdint>
@@ -232,6 +234,33 @@ void force_layout_move(Range range, std::span<const std::uint32_t> offsets,
                        std::span<const std::uint32_t> targets, std::span<float> positions,
                        std::span<float> bodies, std::span<const float> forces, std::span<float> state,
                        std::uint32_t begins);
+
+/// Kernel parameters of collatz: the words of the first number, the lowest first.
+struct CollatzStart {
+  std::uint32_t first_0 = 0;
+  std::uint32_t first_1 = 0;
+  std::uint32_t first_2 = 0;
+  std::uint32_t first_3 = 0;
+  std::uint32_t step_limit = 0;
+};
+void collatz(Range range, std::span<CollatzResult> results, CollatzStart start);
+/// The results, or summaries of the step before, that one workgroup of 256 reads.
+inline constexpr std::uint64_t collatz_stretch = 65536;
+/// Summarizes stretches of `parts`, or of `results` if `parts` is empty.
+void collatz_summary(Range range, std::span<const CollatzResult> results,
+                     std::span<const CollatzSummary> parts, std::span<CollatzSummary> sums);
+
+/// Kernel parameters of thread_simulation.
+struct ThreadShape {
+  std::uint32_t limit_low = 0;
+  std::uint32_t limit_high = 0;
+  std::uint32_t max_depth = 0;
+  std::uint32_t batch = 0;
+  std::uint32_t part = 0;  ///< the step: resets the depths, follows the chains, finds the deepest
+};
+enum ThreadPart : std::uint32_t { reset_depths, follow_chains, find_deepest };
+void thread_simulation(Range range, std::span<SimulatedThread> last, std::span<ThreadDepth> depths,
+                       std::span<ThreadSummary> summary, ThreadShape shape);
 
 }  // namespace cpu
 }  // namespace workloads
