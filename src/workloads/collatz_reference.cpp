@@ -5,14 +5,14 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-__extension__ using Exact = unsigned __int128;
+__extension__ using ExactUInt128 = unsigned __int128;
 
 /// Returns the words of a number.
-UInt128 words_of_exact(Exact n) { return {static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(n >> 64)}; }
+UInt128 words_of_exact(ExactUInt128 n) { return {static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(n >> 64)}; }
 
-CollatzResult exact_trajectory(Exact n, std::uint32_t step_limit) {
-  constexpr Exact largest = ~static_cast<Exact>(0);
-  Exact peak = n;
+CollatzResult exact_trajectory(ExactUInt128 n, std::uint32_t step_limit) {
+  constexpr ExactUInt128 largest = ~static_cast<ExactUInt128>(0);
+  ExactUInt128 peak = n;
   std::uint32_t steps = 0;
   CollatzEnd end = CollatzEnd::one;
   for (; n > 1; ++steps) {
@@ -39,7 +39,7 @@ CollatzResult exact_trajectory(Exact n, std::uint32_t step_limit) {
 namespace reference {
 
 std::vector<CollatzResult> collatz(UInt128 first, std::uint64_t count, CollatzOptions options) {
-  const Exact n = static_cast<Exact>(first.high) << 64 | first.low;
+  const ExactUInt128 n = static_cast<ExactUInt128>(first.high) << 64 | first.low;
   std::vector<CollatzResult> results;
   results.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) results.push_back(exact_trajectory(n + i, options.step_limit));
