@@ -20,7 +20,7 @@ std::vector<Preference> default_preferences() {
   const std::vector<std::string> cpu_first = order(device::BackendKind::cpu);
   // The transfer of a small vector to a GPU and back takes longer than one pass of the CPU over it. A large
   // vector hides the cost of the submission; a matrix does so at a much smaller size. A simulation computes many steps on
-  // memory that stays on the device.
+  // memory that stays on the device. Number theory has hundreds of steps for each number that is transferred.
   return {
       {workload_types::vector, 0_B, cpu_first},
       {workload_types::vector, 64_MiB, gpu_first},
@@ -38,6 +38,8 @@ std::vector<Preference> default_preferences() {
       {workload_types::audio, 4_MiB, gpu_first},
       {workload_types::simulation, 0_B, cpu_first},
       {workload_types::simulation, 64_KiB, gpu_first},
+      {workload_types::number_theory, 0_B, cpu_first},
+      {workload_types::number_theory, 256_KiB, gpu_first},
       {workload_types::custom, 0_B, cpu_first},
       {workload_types::custom, 1_MiB, gpu_first},
       {workload_types::shader_compilation, 0_B, gpu_first},

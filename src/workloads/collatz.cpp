@@ -21,10 +21,9 @@ const auto& collatz_kernel() {
 }
 
 const auto& collatz_summary_kernel() {
-  static const auto kernel =
-      make_kernel<Read<CollatzResult>, Read<CollatzSummary>, Write<CollatzSummary>>(
-          kernels::collatz_summary, {"results", "parts", "sums"}, {},
-          {host(cpu::collatz_summary, {.tile = Extent3(256)})});
+  static const auto kernel = make_kernel<Read<CollatzResult>, Read<CollatzSummary>, Write<CollatzSummary>>(
+      kernels::collatz_summary, {"results", "parts", "sums"}, {},
+      {host(cpu::collatz_summary, {.tile = Extent3(256)})});
   return kernel;
 }
 
@@ -39,8 +38,7 @@ std::uint64_t summary_groups(std::uint64_t count) {
 void add_summary(Steps& steps, const Read<CollatzResult>& results, const Read<CollatzSummary>& parts,
                  std::uint64_t count, const Write<CollatzSummary>& summary) {
   const std::uint64_t groups = summary_groups(count);
-  if (groups == 1)
-    return steps.add(collatz_summary_kernel(), Extent3(256), results, parts, summary);
+  if (groups == 1) return steps.add(collatz_summary_kernel(), Extent3(256), results, parts, summary);
   const Scratch<CollatzSummary> sums(groups);
   steps.add(collatz_summary_kernel(), flat(256 * groups), results, parts, sums);
   add_summary(steps, std::span<const CollatzResult>(), sums, groups, summary);

@@ -13,9 +13,7 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 Wide wide(UInt128 n) { return static_cast<Wide>(n.high) << 64 | n.low; }
-UInt128 words_of(Wide n) {
-  return {static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(n >> 64)};
-}
+UInt128 words_of(Wide n) { return {static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(n >> 64)}; }
 
 /// A jump takes ten halvings, and the steps 3n + 1 between them. The lowest ten bits b of a number a 2^10 + b determine these
 /// steps. After the jump, the number is factor a + term. The largest value on the way is that after the step 3n + 1 from which the most
@@ -174,8 +172,7 @@ void collatz(Range range, std::span<CollatzResult> results, CollatzStart start) 
   const auto word = [](std::uint32_t low, std::uint32_t high) { return low | std::uint64_t{high} << 32; };
   const Wide first = wide({word(start.first_0, start.first_1), word(start.first_2, start.first_3)});
   const auto step_limit = static_cast<std::int32_t>(start.step_limit);
-  for (std::uint64_t i : below(range, results.size()))
-    results[i] = trajectory(first + i, tables, step_limit);
+  for (std::uint64_t i : below(range, results.size())) results[i] = trajectory(first + i, tables, step_limit);
 }
 
 void collatz_summary(Range range, std::span<const CollatzResult> results,

@@ -8,7 +8,9 @@ namespace {
 __extension__ using ExactUInt128 = unsigned __int128;
 
 /// Returns the words of a number.
-UInt128 words_of_exact(ExactUInt128 n) { return {static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(n >> 64)}; }
+UInt128 words_of_exact(ExactUInt128 n) {
+  return {static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(n >> 64)};
+}
 
 CollatzResult exact_trajectory(ExactUInt128 n, std::uint32_t step_limit) {
   constexpr ExactUInt128 largest = ~static_cast<ExactUInt128>(0);

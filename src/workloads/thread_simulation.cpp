@@ -51,7 +51,8 @@ Job thread_simulation(Write<SimulatedThread> last, Write<ThreadDepth> depths, Wr
   if (auto why = no_thread_options(options)) return refuse(*std::move(why));
   if (last.size() > most_chains)
     return refuse("Threads (" + std::to_string(last.size()) +
-                  ") of workload 'thread_simulation' exceed the limit (" + std::to_string(most_chains) + ").");
+                  ") of workload 'thread_simulation' exceed the limit (" + std::to_string(most_chains) +
+                  ").");
   const std::uint64_t levels = std::uint64_t{options.max_depth} + 1;
   if (depths.size() != levels)
     return refuse("Depths (" + std::to_string(depths.size()) +

@@ -27,8 +27,7 @@ void add_chains(ThreadDepth& depth, ThreadDepth more) {
   std::atomic_ref(depth.chains).fetch_add(more.chains, std::memory_order_relaxed);
   std::atomic_ref first(depth.first);
   std::uint32_t before = first.load(std::memory_order_relaxed);
-  while (more.first < before &&
-         !first.compare_exchange_weak(before, more.first, std::memory_order_relaxed)) {
+  while (more.first < before && !first.compare_exchange_weak(before, more.first, std::memory_order_relaxed)) {
   }
 }
 
