@@ -163,7 +163,7 @@ part_sanitize() {
   done
   for tool in memcheck racecheck synccheck; do
     checked 40 $tool "graphs and timelines" programs/wye_workloads_tests \
-      '[csr_multiply]~[large],[force_layout]~[large],[pagerank]~[large],[similarity]~[large],[timeline]~[large]'
+      '[csr_multiply]~[large],[force_layout]~[large],[pagerank]~[large],[similarity]~[large],[timeline]~[large],[collatz]~[large],[thread_simulation]~[large]'
     checked 60 $tool "contract suite" programs/wye_contract_tests -c "on cuda:0"
   done
 }
