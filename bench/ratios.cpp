@@ -104,6 +104,7 @@ constexpr Bar bars[] = {
     {"q4_0_4096_1_row_cpu", "memory_floor", 1.3},
     {"q4_0_4096_512_rows_cpu", "float_product", 1.0},
     {"force_layout_1000_cpu", "one_thread_double", 0.1},
+    {"collatz_100M_cpu", "plain_loop", 0.4},
     {"normalize_10M_cpu", "memory_floor", 1.2},
     {"softmax_131072x1024_cpu", "memory_floor", 1.2},
     {"transpose_8192_cpu", "copy", 1.5},

@@ -4,6 +4,7 @@
 #include <wye/base/dynamic_library.hpp>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
+#include <wye/workloads/collatz.hpp>
 #include <wye/workloads/csr_multiply.hpp>
 #include <wye/workloads/dot.hpp>
 #include <wye/workloads/force_layout.hpp>
@@ -498,5 +499,37 @@ void force_layout_one_thread(benchmark::State& state) {
   }
 }
 BENCHMARK(force_layout_one_thread)->Name("force_layout_1000_cpu/one_thread_double")->UseRealTime();
+
+// --- trajectories of the numbers 1 to 10^8, in ten parts that write the same memory
+
+constexpr std::uint64_t collatz_part = 10'000'000, collatz_parts = 10;
+
+void collatz_wye(benchmark::State& state) {
+  std::vector<workloads::CollatzResult> results(collatz_part);
+  for (auto _ : state)
+    for (std::uint64_t i = 0; i < collatz_parts; ++i)
+      if (auto done = runtime().run(workloads::collatz({i * collatz_part + 1, 0}, results)); !done)
+        state.SkipWithError(done.error().sentence().c_str());
+}
+BENCHMARK(collatz_wye)->Name("collatz_100M_cpu/wye")->UseRealTime()->Iterations(1);
+
+/// One step after the other in 64 bits, which hold these trajectories, on all processors.
+void collatz_plain_loop(benchmark::State& state) {
+  std::vector<workloads::CollatzResult> results(collatz_part);
+  for (auto _ : state)
+    for (std::uint64_t i = 0; i < collatz_parts; ++i)
+      on_all_parts(collatz_part, [&](std::size_t first, std::size_t last) {
+        for (std::size_t k = first; k < last; ++k) {
+          std::uint64_t n = i * collatz_part + 1 + k, peak = n;
+          std::uint32_t steps = 0;
+          for (; n != 1; ++steps) {
+            n = n % 2 == 0 ? n / 2 : 3 * n + 1;
+            peak = std::max(peak, n);
+          }
+          results[k] = {.peak = {peak, 0}, .steps = steps};
+        }
+      });
+}
+BENCHMARK(collatz_plain_loop)->Name("collatz_100M_cpu/plain_loop")->UseRealTime()->Iterations(1);
 
 }  // namespace
