@@ -51,12 +51,13 @@ struct CollatzOptions {
   std::uint32_t step_limit = 100'000;  ///< at most 100,000
 };
 
-/// Follows the trajectories of `first`, `first` + 1 and so on until they reach 1. A step halves an even value, and replaces an
-/// odd value n by 3n + 1.
+/// Follows the trajectories of `first`, `first` + 1 and so on until they reach 1. A step halves an even value, and
+/// replaces an odd value n by 3n + 1.
 /// Shape:   as many numbers as results, any number. The last one is below 2^128. The numbers 0 and 1 take no step.
-/// Bound:   exact. A trajectory that ends at the step limit, or before an overflow, has the steps and the peak up to its end.
+/// Bound:   exact. A trajectory that ends at the step limit, or before an overflow, has the steps and the peak up to
+///          its end.
 /// Bits:    equal on all devices.
-/// Cost:    time in proportion to the steps. Host code takes ten divisions by two, and the steps between them, at a time.
+/// Cost:    time in proportion to the steps. Host code takes ten halvings, and the steps between them, at a time.
 /// Errors:  invalid_argument (a last number beyond 2^128 - 1, a step limit above 100,000).
 WYE_API Job collatz(UInt128 first, Write<CollatzResult> results, CollatzOptions options = {});
 
