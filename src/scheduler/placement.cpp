@@ -21,6 +21,7 @@ std::vector<Preference> default_preferences() {
   // The transfer of a small vector to a GPU and back takes longer than one pass of the CPU over it. A large
   // vector hides the cost of the submission; a matrix does so at a much smaller size. A simulation computes many steps on
   // memory that stays on the device. Number theory has hundreds of steps for each number that is transferred.
+  // memory that stays on the device, and a picture has many pixels for each byte that it is made of.
   return {
       {workload_types::vector, 0_B, cpu_first},
       {workload_types::vector, 64_MiB, gpu_first},
@@ -40,6 +41,8 @@ std::vector<Preference> default_preferences() {
       {workload_types::simulation, 64_KiB, gpu_first},
       {workload_types::number_theory, 0_B, cpu_first},
       {workload_types::number_theory, 256_KiB, gpu_first},
+      {workload_types::rendering, 0_B, cpu_first},
+      {workload_types::rendering, 1_MiB, gpu_first},
       {workload_types::custom, 0_B, cpu_first},
       {workload_types::custom, 1_MiB, gpu_first},
       {workload_types::shader_compilation, 0_B, gpu_first},

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "attention_stretch.hpp"
+#include "pictures.hpp"
 #include "product.hpp"
 #include "quantization.hpp"
 #include "rows.hpp"
@@ -261,6 +262,48 @@ struct ThreadShape {
 enum ThreadPart : std::uint32_t { reset_depths, follow_chains, find_deepest };
 void thread_simulation(Range range, std::span<SimulatedThread> last, std::span<ThreadDepth> depths,
                        std::span<ThreadSummary> summary, ThreadShape shape);
+/// The most adjacent tiles of a picture that are painted together.
+inline constexpr std::uint32_t tiles_of_run = 32;
+/// A stroke, with numbers that its pixels share.
+struct PictureStroke {
+  float x = 0;  ///< of one end
+  float y = 0;
+  float along_x = 0;  ///< to the other end
+  float along_y = 0;
+  float inner = 0;
+  float outer = 1;
+  float opacity = 0;
+  float inverse = 0;  ///< 1 / length^2; 0 for a point
+  float fade = 0;     ///< 1 / (outer - inner)
+  float red = 0;
+  float green = 0;
+  float blue = 0;
+};
+/// The pixels of adjacent tiles, red, green and blue of each row apart.
+struct PaintedRows {
+  float* memory = nullptr;  ///< of `memory_size` numbers
+  std::uint32_t columns = 0;
+  std::uint32_t count = 0;
+  float left = 0;  ///< of the centre of the first pixel
+  float top = 0;
+  /// A row ends with room for a vector.
+  static constexpr std::size_t row_size = std::size_t{tiles_of_run} * picture_tile + 64;
+  static constexpr std::size_t memory_size = 3 * picture_tile * row_size;
+  float* channel(std::uint32_t row, std::uint32_t c) const { return memory + (3 * row + c) * row_size; }
+};
+/// The steps of a picture; `shaders/include/render.glsl` documents the layout of the buffers.
+void render_points(Range range, std::span<const float> positions, std::span<const float> values,
+                   std::span<const std::uint32_t> ends, std::span<std::uint32_t> strokes, PointStyle style);
+void render_moments(Range range, std::span<const TimelinePoint> points, std::span<std::uint32_t> strokes,
+                    MomentStyle style);
+/// Do nothing: the host finds the pixels of a stroke in a row by its equation.
+void render_bins(Range range, std::span<const std::uint32_t> strokes, std::span<std::uint32_t> masks,
+                 PicturePass pass);
+void render_tiles(Range range, std::span<const std::uint32_t> strokes, std::span<const std::uint32_t> masks,
+                  std::span<std::uint32_t> hits, PicturePass pass);
+void render_paint(Range range, std::span<const std::uint32_t> strokes, std::span<const std::uint32_t> hits,
+                  std::span<const float> before, std::span<float> after, std::span<std::uint32_t> pixels,
+                  PicturePass pass);
 
 }  // namespace cpu
 }  // namespace workloads

@@ -33,6 +33,7 @@ WYE_LOCAL inline constexpr WorkloadType image{"image"};
 WYE_LOCAL inline constexpr WorkloadType audio{"audio"};
 WYE_LOCAL inline constexpr WorkloadType simulation{"simulation"};
 WYE_LOCAL inline constexpr WorkloadType number_theory{"number-theory"};
+WYE_LOCAL inline constexpr WorkloadType rendering{"rendering"};
 WYE_LOCAL inline constexpr WorkloadType shader_compilation{"shader-compilation"};
 WYE_LOCAL inline constexpr WorkloadType custom{"custom"};
 }  // namespace workload_types
