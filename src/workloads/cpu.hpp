@@ -263,7 +263,7 @@ enum ThreadPart : std::uint32_t { reset_depths, follow_chains, find_deepest };
 void thread_simulation(Range range, std::span<SimulatedThread> last, std::span<ThreadDepth> depths,
                        std::span<ThreadSummary> summary, ThreadShape shape);
 /// The most adjacent tiles of a picture that are painted together.
-inline constexpr std::uint32_t tiles_of_run = 32;
+inline constexpr std::uint32_t tiles_of_run = 128;
 /// A stroke, with numbers that its pixels share.
 struct PictureStroke {
   float x = 0;  ///< of one end
@@ -287,9 +287,10 @@ struct PaintedRows {
   float left = 0;  ///< of the centre of the first pixel
   float top = 0;
   /// A row ends with room for a vector.
-  static constexpr std::size_t row_size = std::size_t{tiles_of_run} * picture_tile + 64;
-  static constexpr std::size_t memory_size = 3 * picture_tile * row_size;
-  float* channel(std::uint32_t row, std::uint32_t c) const { return memory + (3 * row + c) * row_size; }
+  static constexpr std::size_t room = 64;
+  static constexpr std::size_t memory_size(std::uint32_t columns) { return 3 * picture_tile * (columns + room); }
+  std::size_t row_size() const { return columns + room; }
+  float* channel(std::uint32_t row, std::uint32_t c) const { return memory + (3 * row + c) * row_size(); }
 };
 /// The steps of a picture; `shaders/include/render.glsl` documents the layout of the buffers.
 void render_points(Range range, std::span<const float> positions, std::span<const float> values,

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <vector>
+#include <memory>
 
 #include "cpu.hpp"
 
@@ -18,55 +18,79 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Blends the pixels [first, last) of a row, and up to a vector beyond: a stroke does not change pixels that it does not cover.
-/// `x` and `y` are the centre of pixel 0 from the stroke's first end.
-HWY_INLINE void blend_row(const PictureStroke& s, float x, float y, std::size_t first, std::size_t last,
-                          float* red, float* green, float* blue) {
-  const hn::ScalableTag<float> d;
-  using V = hn::Vec<hn::ScalableTag<float>>;
-  const V zero = hn::Zero(d), one = hn::Set(d, 1.0f), along_x = hn::Set(d, s.along_x),
-          along_y = hn::Set(d, s.along_y), inverse = hn::Set(d, s.inverse), inner = hn::Set(d, s.inner),
-          fade = hn::Set(d, s.fade), opacity = hn::Set(d, s.opacity), down = hn::Set(d, y),
-          base = hn::Set(d, y * s.along_y);
-  const auto blend = [&](float* channel, float paint, V cover) HWY_ATTR {
-    const V before = hn::LoadU(d, channel);
-    hn::StoreU(hn::MulAdd(cover, hn::Sub(hn::Set(d, paint), before), before), d, channel);
-  };
-  for (std::size_t i = first; i < last; i += hn::Lanes(d)) {
-    const V right = hn::Iota(d, x + static_cast<float>(i));
-    const V part = hn::Min(hn::Max(hn::Mul(hn::MulAdd(right, along_x, base), inverse), zero), one);
-    const V dx = hn::NegMulAdd(part, along_x, right), dy = hn::NegMulAdd(part, along_y, down);
-    const V distance = hn::Sqrt(hn::MulAdd(dx, dx, hn::Mul(dy, dy)));
-    const V faded = hn::Min(hn::Max(hn::Mul(hn::Sub(distance, inner), fade), zero), one);
-    const V edge = hn::Mul(hn::Mul(faded, faded), hn::NegMulAdd(hn::Set(d, 2.0f), faded, hn::Set(d, 3.0f)));
-    const V cover = hn::Mul(opacity, hn::Sub(one, edge));
-    blend(red + i, s.red, cover);
-    blend(green + i, s.green, cover);
-    blend(blue + i, s.blue, cover);
-  }
-}
+/// A stroke in vectors.
+class StrokeBrush {
+ public:
+  using D = hn::ScalableTag<float>;
+  using V = hn::Vec<D>;
 
-/// Draws a stroke. In each row, it covers pixels near the part of its segment that is at most `outer` above or below the row.
-void draw_stroke(const PictureStroke& s, const PaintedRows& rows) {
-  const auto width = static_cast<float>(rows.columns);
-  for (std::uint32_t row = 0; row < rows.count; ++row) {
-    const float y = rows.top + static_cast<float>(row) - s.y;  // from the first end
-    float a = 0, b = 1;
-    if (s.along_y != 0) {
-      const float above = (y - s.outer) / s.along_y, below = (y + s.outer) / s.along_y;
-      a = std::max(std::min(above, below), 0.0f);
-      b = std::min(std::max(above, below), 1.0f);
-    } else if (std::abs(y) > s.outer) {
-      continue;
+  explicit StrokeBrush(const PictureStroke& s)
+      : along_x_(hn::Set(D(), s.along_x)),
+        along_y_(hn::Set(D(), s.along_y)),
+        part_(hn::Set(D(), s.along_x * s.inverse)),
+        fade_(hn::Set(D(), s.fade)),
+        begin_(hn::Set(D(), -s.inner * s.fade)),
+        opacity_(hn::Set(D(), s.opacity)),
+        red_(hn::Set(D(), s.red)),
+        green_(hn::Set(D(), s.green)),
+        blue_(hn::Set(D(), s.blue)) {}
+
+  /// Blends the pixels [first, last) of a row, and up to a vector beyond: a stroke does not change pixels that it does not
+  /// cover. `x` and `y` are the centre of pixel 0 from the stroke's first end, and `part` is the product of `y` with the part of
+  /// the segment for each pixel of height.
+  HWY_INLINE void blend(float x, float y, float part, std::size_t first, std::size_t last, float* red,
+                        float* green, float* blue) const {
+    const D d;
+    const V zero = hn::Zero(d), one = hn::Set(d, 1.0f), down = hn::Set(d, y), base = hn::Set(d, part);
+    for (std::size_t i = first; i < last; i += hn::Lanes(d)) {
+      const V right = hn::Iota(d, x + static_cast<float>(i));
+      const V nearest = hn::Min(hn::Max(hn::MulAdd(right, part_, base), zero), one);
+      const V dx = hn::NegMulAdd(nearest, along_x_, right), dy = hn::NegMulAdd(nearest, along_y_, down);
+      const V distance = hn::Sqrt(hn::MulAdd(dx, dx, hn::Mul(dy, dy)));
+      const V faded = hn::Min(hn::Max(hn::MulAdd(distance, fade_, begin_), zero), one);
+      const V edge = hn::NegMulAdd(hn::Set(d, 2.0f), faded, hn::Set(d, 3.0f));
+      const V cover = hn::Mul(opacity_, hn::NegMulAdd(hn::Mul(faded, faded), edge, one));
+      mix(red + i, red_, cover);
+      mix(green + i, green_, cover);
+      mix(blue + i, blue_, cover);
     }
-    if (a > b) continue;
-    const float left = rows.left - s.x;
-    const float from = std::min(a * s.along_x, b * s.along_x) - s.outer - left;
-    const float to = std::max(a * s.along_x, b * s.along_x) + s.outer - left;
-    // Further pixels at both ends cover rounding.
-    const auto first = static_cast<std::size_t>(std::clamp(from - 1, 0.0f, width));
-    const auto last = static_cast<std::size_t>(std::clamp(to + 3, 0.0f, width));
-    blend_row(s, left, y, first, last, rows.channel(row, 0), rows.channel(row, 1), rows.channel(row, 2));
+  }
+
+ private:
+  static HWY_INLINE void mix(float* channel, V paint, V cover) {
+    const V before = hn::LoadU(D(), channel);
+    hn::StoreU(hn::MulAdd(cover, hn::Sub(paint, before), before), D(), channel);
+  }
+
+  V along_x_, along_y_, part_, fade_, begin_, opacity_, red_, green_, blue_;
+};
+
+/// Draws a stroke. Its pixels in a row are those of its box and of the strip around the line through its segment.
+void draw_stroke(const PictureStroke& given, const PaintedRows& rows) {
+  const PictureStroke s = given;
+  const StrokeBrush brush(s);
+  const float width = static_cast<float>(rows.columns), height = static_cast<float>(rows.count);
+  const float left = rows.left - s.x, top = rows.top - s.y;  // from the first end
+  // A quarter of a pixel covers rounding.
+  const float reach = s.outer + 0.25f;
+  const auto first_row =
+      static_cast<std::uint32_t>(std::clamp(std::min(s.along_y, 0.0f) - reach - top, 0.0f, height));
+  const auto last_row =
+      static_cast<std::uint32_t>(std::clamp(std::max(s.along_y, 0.0f) + reach - top + 1, 0.0f, height));
+  const float lowest = std::min(s.along_x, 0.0f) - reach - left;
+  const float highest = std::max(s.along_x, 0.0f) + reach - left;
+  const bool is_level = std::abs(s.along_y) < 1e-3f;
+  const float slope = is_level ? 0.0f : s.along_x / s.along_y;
+  const float half_strip = is_level ? 0x1p30f : s.outer * std::sqrt(1 + slope * slope) + 0.25f;
+  const float part = s.along_y * s.inverse;
+  const std::size_t row_size = rows.row_size();
+  float* red = rows.channel(first_row, 0);
+  for (std::uint32_t row = first_row; row < last_row; ++row, red += 3 * row_size) {
+    const float y = top + static_cast<float>(row), middle = y * slope - left;
+    const float from = std::min(std::max(std::max(middle - half_strip, lowest), 0.0f), width);
+    const float to = std::min(std::max(std::min(middle + half_strip, highest) + 1, 0.0f), width);
+    brush.blend(left, y, y * part, static_cast<std::size_t>(from), static_cast<std::size_t>(to), red,
+                red + row_size, red + 2 * row_size);
   }
 }
 
@@ -251,8 +275,9 @@ class PaintedRun {
     float paint[3];
     channels_of(pass_.background, paint[0], paint[1], paint[2]);
     each_channel([&](float* channel, std::size_t pixel, std::uint32_t c) {
-      for (std::uint32_t i = 0; i < rows_.columns; ++i)
-        channel[i] = before.empty() ? paint[c] : before[3 * (pixel + i) + c];
+      std::fill(channel, channel + rows_.row_size(), paint[c]);
+      if (before.empty()) return;
+      for (std::uint32_t i = 0; i < rows_.columns; ++i) channel[i] = before[3 * (pixel + i) + c];
     });
   }
 
@@ -345,13 +370,14 @@ void render_paint(Range range, std::span<const std::uint32_t> strokes, std::span
   const Range items = below(range, tiles_of(pass) * items_of_tile);
   const std::uint64_t columns = parts_of(pass.width, picture_tile);
   const std::uint64_t last = (items.last + items_of_tile - 1) / items_of_tile;
-  std::vector<float> memory(PaintedRows::memory_size);
+  const auto longest = static_cast<std::uint32_t>(std::min<std::uint64_t>(columns, tiles_of_run));
+  const std::unique_ptr<float[]> memory(new float[PaintedRows::memory_size(longest * picture_tile)]);
   for (std::uint64_t tile = (items.first + items_of_tile - 1) / items_of_tile; tile < last;) {
     const std::uint64_t column = tile % columns;
     const auto tiles = static_cast<std::uint32_t>(
         std::min({last - tile, columns - column, std::uint64_t{tiles_of_run}}));
     const PaintedRun run(pass, static_cast<std::uint32_t>(column) * picture_tile,
-                         static_cast<std::uint32_t>(tile / columns) * picture_tile, tiles, memory.data());
+                         static_cast<std::uint32_t>(tile / columns) * picture_tile, tiles, memory.get());
     run.begin(before);
     for (std::uint32_t i = 0; i < pass.count; ++i)
       run.draw(strokes.data() + words_of_stroke * std::size_t{pass.first + i});
