@@ -39,9 +39,9 @@ static_assert(sizeof(PointStyle) == 64);
 struct MomentStyle {
   float width = 0;  ///< of the picture
   float height = 0;
-  float first = 0;   ///< time at the left edge
-  float scale = 1;   ///< pixels per unit of time
-  float now = 0;     ///< the place of the line, in pixels
+  float first = 0;  ///< time at the left edge
+  float scale = 1;  ///< pixels per unit of time
+  float now = 0;    ///< the place of the line, in pixels
   std::uint32_t lanes = 1;
   std::uint32_t stripes = 1;
   float largest = 2;  ///< radius in pixels
@@ -77,7 +77,9 @@ constexpr std::uint64_t bins_of(const PicturePass& pass) {
   return std::uint64_t{parts_of(pass.width, picture_bin)} * parts_of(pass.height, picture_bin);
 }
 /// Returns the words of a tile in scratch memory: a number, then so many pairs of the index of a word of its mask and the word.
-constexpr std::uint64_t words_of_hits(const PicturePass& pass) { return 1 + 2 * std::uint64_t{words_of_mask(pass)}; }
+constexpr std::uint64_t words_of_hits(const PicturePass& pass) {
+  return 1 + 2 * std::uint64_t{words_of_mask(pass)};
+}
 
 }  // namespace workloads
 }  // namespace v0

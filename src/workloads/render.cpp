@@ -15,10 +15,10 @@ namespace workloads {
 namespace {
 
 const auto& points_kernel() {
-  static const auto kernel = make_kernel<Read<float>, Read<float>, Read<std::uint32_t>, Write<std::uint32_t>,
-                                         PointStyle>(
-      kernels::render_points, {"positions", "values", "ends", "strokes", "style"}, {},
-      {host(cpu::render_points, {.tile = Extent3(2048)})});
+  static const auto kernel =
+      make_kernel<Read<float>, Read<float>, Read<std::uint32_t>, Write<std::uint32_t>, PointStyle>(
+          kernels::render_points, {"positions", "values", "ends", "strokes", "style"}, {},
+          {host(cpu::render_points, {.tile = Extent3(2048)})});
   return kernel;
 }
 
@@ -69,8 +69,8 @@ class PictureCheck {
 
   PictureCheck& in_range(const char* name, double value, double low, double high) {
     if (!(value >= low && value <= high))
-      refuse(std::string(name) + " (" + number_of(value) + ") of workload '" + workload_ + "' is not between " +
-             number_of(low) + " and " + number_of(high) + ".");
+      refuse(std::string(name) + " (" + number_of(value) + ") of workload '" + workload_ +
+             "' is not between " + number_of(low) + " and " + number_of(high) + ".");
     return *this;
   }
   PictureCheck& above_zero(const char* name, double value) {
@@ -81,13 +81,14 @@ class PictureCheck {
   }
   PictureCheck& finite(const char* name, double value) {
     if (!std::isfinite(value))
-      refuse(std::string(name) + " (" + number_of(value) + ") of workload '" + workload_ + "' is not finite.");
+      refuse(std::string(name) + " (" + number_of(value) + ") of workload '" + workload_ +
+             "' is not finite.");
     return *this;
   }
   PictureCheck& size(const char* name, std::uint64_t value, std::uint64_t low, std::uint64_t high) {
     if (value < low || value > high)
-      refuse(std::string(name) + " (" + number_of(value) + ") of workload '" + workload_ + "' is not between " +
-             number_of(low) + " and " + number_of(high) + ".");
+      refuse(std::string(name) + " (" + number_of(value) + ") of workload '" + workload_ +
+             "' is not between " + number_of(low) + " and " + number_of(high) + ".");
     return *this;
   }
   /// Checks that there are `wanted` elements.
@@ -177,8 +178,7 @@ void add_passes(Steps& steps, const Scratch<std::uint32_t>& strokes, std::uint64
     const Write<float> after = first < count ? Write<float>(sums[turn]) : Write<float>(std::span<float>());
     if (pass.count != 0) steps.add(bins_kernel(), flat(bins * words_of_mask(pass)), strokes, masks, pass);
     steps.add(tiles_kernel(), flat(tiles), strokes, masks, hits, pass);
-    steps.add(paint_kernel(), flat(tiles * items_of_tile), strokes, hits, before, after, pixels,
-              pass);
+    steps.add(paint_kernel(), flat(tiles * items_of_tile), strokes, hits, before, after, pixels, pass);
     if (first < count) before = Read<float>(sums[turn]);
     turn = 1 - turn;
   } while (first < count);
@@ -241,8 +241,8 @@ Job render_network(Read<float> positions, Read<float> ranks, Read<std::uint32_t>
 
   PointStyle style = style_of(picture, options.view);
   style.phase = turns_of(options.time);
-  style.diameter = static_cast<float>(
-      std::min(double{options.diameter} * double{options.view.scale}, farthest_pixel));
+  style.diameter =
+      static_cast<float>(std::min(double{options.diameter} * double{options.view.scale}, farthest_pixel));
   style.low = packed(options.low);
   style.high = packed(options.high);
   style.link_inner = std::max(options.link_width / 2 - 0.5f, 0.0f);
@@ -276,8 +276,9 @@ Job render_timeline(Read<TimelinePoint> points, Write<std::uint32_t> pixels, Pic
   style.height = static_cast<float>(picture.height);
   style.first = options.first;
   style.scale = static_cast<float>(std::min(picture.width / length, 0x1p100));
-  style.now = static_cast<float>(std::clamp((double{options.now} - double{options.first}) / length * picture.width,
-                                            -farthest_pixel, farthest_pixel));
+  style.now =
+      static_cast<float>(std::clamp((double{options.now} - double{options.first}) / length * picture.width,
+                                    -farthest_pixel, farthest_pixel));
   style.lanes = options.lanes;
   style.stripes = stripes;
   style.largest = options.largest;

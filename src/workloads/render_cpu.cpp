@@ -104,7 +104,8 @@ std::size_t write_part(D d, const float* red, const float* green, const float* b
     return hn::ConvertTo(di, hn::MulAdd(range, hn::Set(d, 255.0f), hn::Set(d, 0.5f)));
   };
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
-    const auto colors = hn::Or(byte(red), hn::Or(hn::ShiftLeft<8>(byte(green)), hn::ShiftLeft<16>(byte(blue))));
+    const auto colors =
+        hn::Or(byte(red), hn::Or(hn::ShiftLeft<8>(byte(green)), hn::ShiftLeft<16>(byte(blue))));
     hn::StoreU(hn::Or(colors, hn::Set(di, static_cast<std::int32_t>(0xff000000u))), di,
                reinterpret_cast<std::int32_t*>(pixels + i));
   }
@@ -197,9 +198,10 @@ bool find_place(const PointStyle& style, float position_x, float position_y, Pic
 void write_link(std::span<const float> positions, std::uint32_t a, std::uint32_t b, std::size_t points,
                 std::span<std::uint32_t> strokes, std::uint64_t stroke, const PointStyle& style) {
   PictureStroke from, to;
-  const bool exists = a < points && b < points && a != b &&
-                      find_place(style, positions[2 * std::size_t{a}], positions[2 * std::size_t{a} + 1], from) &&
-                      find_place(style, positions[2 * std::size_t{b}], positions[2 * std::size_t{b} + 1], to);
+  const bool exists =
+      a < points && b < points && a != b &&
+      find_place(style, positions[2 * std::size_t{a}], positions[2 * std::size_t{a} + 1], from) &&
+      find_place(style, positions[2 * std::size_t{b}], positions[2 * std::size_t{b} + 1], to);
   from.along_x = to.x - from.x;
   from.along_y = to.y - from.y;
   from.inner = style.link_inner;
@@ -228,8 +230,7 @@ void write_point(float position_x, float position_y, float given, std::span<std:
   }
   s.inner = 0.3f * diameter;
   s.outer = 0.5f * diameter;
-  const bool exists =
-      find_place(style, position_x * factor, position_y * factor, s) && !std::isnan(given);
+  const bool exists = find_place(style, position_x * factor, position_y * factor, s) && !std::isnan(given);
   write_stroke(strokes, stroke, exists ? s : hidden_stroke, mixed_color(style.low, style.high, value, light));
 }
 
@@ -242,7 +243,8 @@ PictureStroke stripe_of(const MomentStyle& style, std::uint64_t stripe, float la
           .opacity = 1};
 }
 
-PictureStroke mark_of(const MomentStyle& style, const TimelinePoint& point, std::uint32_t mark, float lane_height) {
+PictureStroke mark_of(const MomentStyle& style, const TimelinePoint& point, std::uint32_t mark,
+                      float lane_height) {
   if (!(point.importance > 0) || !std::isfinite(point.importance)) return hidden_stroke;
   const float relevance = point.relevance > 0 ? std::min(point.relevance, 1.0f) : 0.0f;
   const float area = std::min(point.importance / style.full_importance, 1.0f);
@@ -288,7 +290,8 @@ class PaintedRun {
     const float bottom = rows_.top + static_cast<float>(rows_.count - 1);
     if (s.outer <= 0 || std::max(s.y, s.y + s.along_y) + s.outer < rows_.top ||
         std::min(s.y, s.y + s.along_y) - s.outer > bottom ||
-        std::max(s.x, s.x + s.along_x) + s.outer < rows_.left || std::min(s.x, s.x + s.along_x) - s.outer > right)
+        std::max(s.x, s.x + s.along_x) + s.outer < rows_.left ||
+        std::min(s.x, s.x + s.along_x) - s.outer > right)
       return;
     const float square = s.along_x * s.along_x + s.along_y * s.along_y;
     s.inverse = square > 0 ? 1 / square : 0;
@@ -299,8 +302,7 @@ class PaintedRun {
 
   void end(std::span<float> after, std::span<std::uint32_t> pixels) const {
     if (after.empty()) {
-      for (std::uint32_t row = 0; row < rows_.count; ++row)
-        HWY_DYNAMIC_DISPATCH(write_row)
+      for (std::uint32_t row = 0; row < rows_.count; ++row) HWY_DYNAMIC_DISPATCH(write_row)
       (rows_.channel(row, 0), rows_.channel(row, 1), rows_.channel(row, 2),
        pixels.data() + first_ + std::size_t{row} * pass_.width, rows_.columns);
       return;
@@ -315,7 +317,8 @@ class PaintedRun {
   template <class F>
   void each_channel(const F& f) const {
     for (std::uint32_t row = 0; row < rows_.count; ++row)
-      for (std::uint32_t c = 0; c < 3; ++c) f(rows_.channel(row, c), first_ + std::size_t{row} * pass_.width, c);
+      for (std::uint32_t c = 0; c < 3; ++c)
+        f(rows_.channel(row, c), first_ + std::size_t{row} * pass_.width, c);
   }
 
   PicturePass pass_;
@@ -374,8 +377,8 @@ void render_paint(Range range, std::span<const std::uint32_t> strokes, std::span
   const std::unique_ptr<float[]> memory(new float[PaintedRows::memory_size(longest * picture_tile)]);
   for (std::uint64_t tile = (items.first + items_of_tile - 1) / items_of_tile; tile < last;) {
     const std::uint64_t column = tile % columns;
-    const auto tiles = static_cast<std::uint32_t>(
-        std::min({last - tile, columns - column, std::uint64_t{tiles_of_run}}));
+    const auto tiles =
+        static_cast<std::uint32_t>(std::min({last - tile, columns - column, std::uint64_t{tiles_of_run}}));
     const PaintedRun run(pass, static_cast<std::uint32_t>(column) * picture_tile,
                          static_cast<std::uint32_t>(tile / columns) * picture_tile, tiles, memory.get());
     run.begin(before);

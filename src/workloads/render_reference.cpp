@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 namespace wye {
 inline namespace v0 {
@@ -47,7 +48,9 @@ class ExactPicture {
       for (std::size_t column = left; column < right; ++column) {
         const double px = static_cast<double>(column) + 0.5 - x, py = static_cast<double>(row) + 0.5 - y;
         const double part = square > 0 ? exact_unit((px * along_x + py * along_y) / square) : 0.0;
-        const double distance = std::hypot(px - part * along_x, py - part * along_y);
+        const double dx = px - part * along_x, dy = py - part * along_y,
+                     distance = std::sqrt(dx * dx + dy * dy);
+        if (distance >= outer) continue;
         const double cover = opacity * (1 - exact_smoothstep(inner, outer, distance));
         double* const pixel = &channels_[3 * (row * picture_.width + column)];
         pixel[0] += cover * (paint.red - pixel[0]);
@@ -78,9 +81,7 @@ struct ExactPlace {
   double x = 0, y = 0;
   bool exists = false;
 };
-ExactPlace exact_place(double x, double y) {
-  return {x, y, std::abs(x) <= 0x1p20 && std::abs(y) <= 0x1p20};
-}
+ExactPlace exact_place(double x, double y) { return {x, y, std::abs(x) <= 0x1p20 && std::abs(y) <= 0x1p20}; }
 ExactPlace exact_place(const Picture& picture, const PictureView& view, double x, double y) {
   return exact_place(picture.width / 2.0 + (x - double{view.x}) * double{view.scale},
                      picture.height / 2.0 + (y - double{view.y}) * double{view.scale});
@@ -155,7 +156,8 @@ std::vector<double> render_timeline(std::span<const TimelinePoint> points, Pictu
     const double relevance = std::isnan(point.relevance) ? 0.0 : exact_unit(double{point.relevance});
     const double area = std::min(double{point.importance} / double{options.full_importance}, 1.0);
     const double radius = std::max(double{options.largest} * std::sqrt(area), 2.0);
-    const double height = 2 * static_cast<double>((static_cast<std::uint32_t>(i) * 2654435769u) >> 8) * 0x1p-24 - 1;
+    const double height =
+        2 * static_cast<double>((static_cast<std::uint32_t>(i) * 2654435769u) >> 8) * 0x1p-24 - 1;
     const double y = (std::min(point.category, options.lanes - 1) + 0.5) * lane_height +
                      std::max(lane_height / 2 - radius - 1, 0.0) * height;
     const ExactPlace at = exact_place((double{point.position} - double{options.first}) * scale, y);

@@ -164,6 +164,7 @@ part_sanitize() {
   for tool in memcheck racecheck synccheck; do
     checked 40 $tool "graphs and timelines" programs/wye_workloads_tests \
       '[csr_multiply]~[large],[force_layout]~[large],[pagerank]~[large],[similarity]~[large],[timeline]~[large],[collatz]~[large],[thread_simulation]~[large]'
+      '[csr_multiply]~[large],[force_layout]~[large],[pagerank]~[large],[render]~[large],[similarity]~[large],[timeline]~[large]'
     checked 60 $tool "contract suite" programs/wye_contract_tests -c "on cuda:0"
   done
 }

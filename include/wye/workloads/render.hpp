@@ -36,19 +36,19 @@ struct PictureView {
 
 struct HeatmapOptions {
   PictureView view = {};
-  double time = 0;     ///< seconds
-  float spread = 0;    ///< at least 0; moves hot points away from the origin
-  float opacity = 1;   ///< 0 to 1
+  double time = 0;                        ///< seconds
+  float spread = 0;                       ///< at least 0; moves hot points away from the origin
+  float opacity = 1;                      ///< 0 to 1
   Color low = {0.267f, 0.004f, 0.329f};   ///< of intensity 0
   Color high = {0.992f, 0.906f, 0.145f};  ///< of intensity 1
 };
 
 struct NetworkPictureOptions {
   PictureView view = {};
-  double time = 0;          ///< seconds
-  float diameter = 1;       ///< of a node, in units of the positions; at least 0
-  float link_width = 1;     ///< in pixels, 0 to 1024
-  float link_opacity = 0.3f;  ///< 0 to 1
+  double time = 0;                        ///< seconds
+  float diameter = 1;                     ///< of a node, in units of the positions; at least 0
+  float link_width = 1;                   ///< in pixels, 0 to 1024
+  float link_opacity = 0.3f;              ///< 0 to 1
   Color low = {0.267f, 0.004f, 0.329f};   ///< of rank 0
   Color high = {0.992f, 0.906f, 0.145f};  ///< of rank 1
   Color links = {0.42f, 0.44f, 0.49f};
@@ -128,8 +128,9 @@ WYE_API Job render_timeline(Read<TimelinePoint> points, Write<std::uint32_t> pix
 
 namespace reference {
 /// Draw the same in float64, on the calling thread. Return red, green and blue of each pixel, 0 to 255.
-WYE_API std::vector<double> render_heatmap(std::span<const float> positions, std::span<const float> intensities,
-                                           Picture picture, HeatmapOptions options = {});
+WYE_API std::vector<double> render_heatmap(std::span<const float> positions,
+                                           std::span<const float> intensities, Picture picture,
+                                           HeatmapOptions options = {});
 WYE_API std::vector<double> render_network(std::span<const float> positions, std::span<const float> ranks,
                                            std::span<const std::uint32_t> ends, Picture picture,
                                            NetworkPictureOptions options = {});
