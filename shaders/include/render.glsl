@@ -37,7 +37,7 @@ const uint words_of_stroke = 8;
 uint parts_of(uint size, uint log2) { return (size + (1u << log2) - 1) >> log2; }
 uint words_of_mask(PicturePass pass) { return (pass.count + 31) >> 5; }
 
-// Return where a stroke is: all but its opacity and color, which are 0.
+// Returns a stroke without its opacity and color, which are 0.
 Stroke place_of_stroke(ConstWordSpan strokes, uint stroke) {
   const uint i = words_of_stroke * stroke;
   return Stroke(vec2(uintBitsToFloat(strokes.data.at[i]), uintBitsToFloat(strokes.data.at[i + 1])),

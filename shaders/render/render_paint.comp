@@ -22,7 +22,7 @@ struct Four {
   vec4 blue;
 };
 
-// What the pixels share of a stroke.
+// A stroke, with numbers that its pixels share.
 struct Paint {
   Stroke stroke;
   float inverse;  // 1 / length^2

@@ -288,7 +288,9 @@ struct PaintedRows {
   float top = 0;
   /// A row ends with room for a vector.
   static constexpr std::size_t room = 64;
-  static constexpr std::size_t memory_size(std::uint32_t columns) { return 3 * picture_tile * (columns + room); }
+  static constexpr std::size_t memory_size(std::uint32_t columns) {
+    return 3 * picture_tile * (columns + room);
+  }
   std::size_t row_size() const { return columns + room; }
   float* channel(std::uint32_t row, std::uint32_t c) const { return memory + (3 * row + c) * row_size(); }
 };

@@ -164,7 +164,7 @@ void add_passes(Steps& steps, const Scratch<std::uint32_t>& strokes, std::uint64
   pass.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, strokes_of_pass));
   const std::uint64_t tiles = tiles_of(pass), bins = bins_of(pass);
   const Scratch<std::uint32_t> masks(bins * words_of_mask(pass)), hits(tiles * words_of_hits(pass));
-  // Channels between passes. Passes use two memories alternately, and read what the pass before wrote.
+  // Channels between passes. Passes use two memories alternately, and read the channels of the pass before.
   const std::uint64_t channels = 3 * std::uint64_t{picture.width} * picture.height;
   const Scratch<float> sums[] = {Scratch<float>(count > strokes_of_pass ? channels : 0),
                                  Scratch<float>(count > 2 * strokes_of_pass ? channels : 0)};
