@@ -107,6 +107,8 @@ constexpr Bar bars[] = {
     {"collatz_100M_cpu", "plain_loop", 0.4},
     {"network_frame_cpu", "1/60 s", 1.0, 1.0 / 60},
     {"network_frame_vulkan", "1/60 s", 1.0, 1.0 / 60},
+    {"network_frame_cpu", "16.7 ms", 1.0, 1.0 / 60},
+    {"network_frame_vulkan", "16.7 ms", 1.0, 1.0 / 60},
     {"render_network_cpu", "cairo", 0.2},
     {"normalize_10M_cpu", "memory_floor", 1.2},
     {"softmax_131072x1024_cpu", "memory_floor", 1.2},
