@@ -137,7 +137,8 @@ TEST_CASE("random pictures are within 2 of the exact channels", "[workloads][ren
     const Picture picture{.width = 1 + below(i % 50 == 0 ? 400 : 60),
                           .height = 1 + below(i % 50 == 0 ? 300 : 50),
                           .background = {share(), share(), share()}};
-    const std::uint32_t seed = random(), points = below(i % 50 == 0 ? 300 : 40), links = below(60);
+    const std::uint32_t seed = static_cast<std::uint32_t>(random()), points = below(i % 50 == 0 ? 300 : 40),
+                        links = below(60);
     const float width = std::exp2(static_cast<float>(below(12)));
     const workloads::PictureView view{
         .x = 0.1f * width * share(), .y = 0.1f * width * share(), .scale = (10 + 100 * share()) / width};
