@@ -105,8 +105,6 @@ constexpr Bar bars[] = {
     {"q4_0_4096_512_rows_cpu", "float_product", 1.0},
     {"force_layout_1000_cpu", "one_thread_double", 0.1},
     {"collatz_100M_cpu", "plain_loop", 0.4},
-    {"network_frame_cpu", "1/60 s", 1.0, 1.0 / 60},
-    {"network_frame_vulkan", "1/60 s", 1.0, 1.0 / 60},
     {"network_frame_cpu", "16.7 ms", 1.0, 1.0 / 60},
     {"network_frame_vulkan", "16.7 ms", 1.0, 1.0 / 60},
     {"render_network_cpu", "cairo", 0.2},

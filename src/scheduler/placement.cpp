@@ -20,8 +20,8 @@ std::vector<Preference> default_preferences() {
   const std::vector<std::string> cpu_first = order(device::BackendKind::cpu);
   // The transfer of a small vector to a GPU and back takes longer than one pass of the CPU over it. A large
   // vector hides the cost of the submission; a matrix does so at a much smaller size. A simulation computes many steps on
-  // memory that stays on the device. Number theory has hundreds of steps for each number that is transferred.
-  // memory that stays on the device, and a picture has many pixels for each byte that it is made of.
+  // memory that stays on the device. Number theory has hundreds of steps for each number that is transferred,
+  // and a picture has many pixels for each byte that it is made of.
   return {
       {workload_types::vector, 0_B, cpu_first},
       {workload_types::vector, 64_MiB, gpu_first},

@@ -262,6 +262,7 @@ struct ThreadShape {
 enum ThreadPart : std::uint32_t { reset_depths, follow_chains, find_deepest };
 void thread_simulation(Range range, std::span<SimulatedThread> last, std::span<ThreadDepth> depths,
                        std::span<ThreadSummary> summary, ThreadShape shape);
+
 /// The most adjacent tiles of a picture that are painted together.
 inline constexpr std::uint32_t tiles_of_run = 128;
 /// A stroke, with numbers that its pixels share.

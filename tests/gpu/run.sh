@@ -163,8 +163,9 @@ part_sanitize() {
   done
   for tool in memcheck racecheck synccheck; do
     checked 40 $tool "graphs and timelines" programs/wye_workloads_tests \
-      '[csr_multiply]~[large],[force_layout]~[large],[pagerank]~[large],[similarity]~[large],[timeline]~[large],[collatz]~[large],[thread_simulation]~[large]'
-      '[csr_multiply]~[large],[force_layout]~[large],[pagerank]~[large],[render]~[large],[similarity]~[large],[timeline]~[large]'
+      '[csr_multiply]~[large],[force_layout]~[large],[pagerank]~[large],[similarity]~[large],[timeline]~[large]'
+    checked 40 $tool "numbers and pictures" programs/wye_workloads_tests \
+      '[collatz]~[large],[thread_simulation]~[large],[render]~[large]'
     checked 60 $tool "contract suite" programs/wye_contract_tests -c "on cuda:0"
   done
 }
