@@ -23,7 +23,8 @@ endif()
 
 function(wye_embed_shaders target room types)
   set(include ${PROJECT_SOURCE_DIR}/shaders/include)
-  file(GLOB shared CONFIGURE_DEPENDS ${include}/*)
+  file(GLOB glsl CONFIGURE_DEPENDS ${include}/*.glsl)
+  file(GLOB cuda CONFIGURE_DEPENDS ${include}/*.cuh)
   set(output_folder ${PROJECT_BINARY_DIR}/shaders)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake)
   if(wye_makes_ptx)
@@ -51,7 +52,7 @@ function(wye_embed_shaders target room types)
           add_custom_command(
             OUTPUT ${code}
             COMMAND ${compiler} ${WYE_PTX_NVRTC} ${include} ${target} wye_${name} ${kernel} ${code}
-            DEPENDS ${kernel} ${shared} ${WYE_PTX_NVRTC}
+            DEPENDS ${kernel} ${cuda} ${WYE_PTX_NVRTC}
             COMMENT "Compiling ${folder}/${name}.cu for ${target}"
             VERBATIM)
           list(APPEND files ${code})
@@ -62,7 +63,7 @@ function(wye_embed_shaders target room types)
     add_custom_command(
       OUTPUT ${output}
       COMMAND ${CMAKE_COMMAND} -D output=${output} -D include=${include} -D room=${room} -D types=${types} -P ${script} -- ${files}
-      DEPENDS ${files} ${shared} ${script}
+      DEPENDS ${files} ${glsl} ${cuda} ${script}
       COMMENT "Embedding the kernels of ${folder}"
       VERBATIM)
     target_sources(${target} PRIVATE ${output})

@@ -1,10 +1,6 @@
 // Writes elements narrower than a word to any address. Other invocations may write the other bytes of a word at
 // the same time.
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Word { uint bits; };
-struct WordSpan {
-  Word data;
-  uvec2 size;
-};
 
 // Returns the address of the 2-byte element `index` of the memory at `address`.
 uvec2 half_element(uvec2 address, uvec2 index) {

@@ -1,8 +1,6 @@
 // Declarations that the kernels of collatz share. Numbers of 128 bits are four words, the lowest first. A result has six words:
 // the peak, the steps and the end. `memory.glsl` has the spans.
 #include "memory.glsl"
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
 
 const uint words_of_result = 6;
 const uint end_one = 0, end_step_limit = 1, end_overflow = 2;

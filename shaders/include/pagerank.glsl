@@ -13,11 +13,6 @@
 //   0:       the bits of the largest weight, whose order is that of the weights
 //   1, 2, 3: the sum of the weights as one integer, the low word first. Integers add up to the same bits in any order. The
 //            unit is 2^-40 of the last bit of the largest weight, or less.
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
-struct WordSpan {
-  Words data;
-  uvec2 size;
-};
 
 struct Summary {
   uint iterations;

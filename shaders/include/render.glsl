@@ -3,16 +3,6 @@
 // opacity and its color, 10 bits for each channel. Points are strokes without length. A negative `outer` marks strokes that are
 // not drawn. `masks` has a bit for each bin of 128 x 128 pixels and stroke of the pass. `hits` has for each tile of 16 x 16
 // pixels a number, and so many pairs: the index of a word of its mask, and the word.
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
-struct WordSpan {
-  Words data;
-  uvec2 size;
-};
-struct ConstWordSpan {
-  ConstWords data;
-  uvec2 size;
-};
 
 struct Stroke {
   vec2 from;

@@ -5,6 +5,7 @@
 
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstFloats { float at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstWords { uint at[]; };
 
 struct FloatSpan {
@@ -13,6 +14,10 @@ struct FloatSpan {
 };
 struct ConstFloatSpan {
   ConstFloats data;
+  uvec2 size;
+};
+struct WordSpan {
+  Words data;
   uvec2 size;
 };
 struct ConstWordSpan {

@@ -4,7 +4,6 @@
 #include "span.glsl"
 #include "flat.glsl"
 #include "memory.glsl"
-layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint at[]; };
 
 struct Shape {
   uint limit_low, limit_high;
