@@ -143,14 +143,14 @@ std::string Canvas::fit(std::string_view text, double width, const Style& style)
   return shown;
 }
 
-void Canvas::square(Point at, const std::vector<std::uint32_t>& pixels, int side) {
+void Canvas::image(Point at, const std::vector<std::uint32_t>& pixels, int columns) {
+  const auto row = static_cast<std::size_t>(columns), rows = pixels.size() / row;
   const std::unique_ptr<cairo_surface_t, Free> image(
-      cairo_image_surface_create(CAIRO_FORMAT_RGB24, side, side));
+      cairo_image_surface_create(CAIRO_FORMAT_RGB24, columns, static_cast<int>(rows)));
   if (cairo_surface_status(image.get()) != CAIRO_STATUS_SUCCESS) return;
   unsigned char* data = cairo_image_surface_get_data(image.get());
   const auto stride = static_cast<std::size_t>(cairo_image_surface_get_stride(image.get()));
-  const auto row = static_cast<std::size_t>(side);
-  for (std::size_t y = 0; y < row; ++y)
+  for (std::size_t y = 0; y < rows; ++y)
     std::memcpy(data + y * stride, pixels.data() + y * row, row * sizeof(std::uint32_t));
   cairo_surface_mark_dirty(image.get());
   cairo_set_source_surface(context_.get(), image.get(), at.x, at.y);

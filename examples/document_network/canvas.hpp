@@ -70,8 +70,8 @@ class Canvas {
   double measure(std::string_view text, const Style& style = {}) const;
   /// Returns `text`, without its middle if it is wider than `width`.
   std::string fit(std::string_view text, double width, const Style& style = {}) const;
-  /// Draws `pixels` (0xRRGGBB, row by row, `side` in each) at `at`, unscaled.
-  void square(Point at, const std::vector<std::uint32_t>& pixels, int side);
+  /// Draws `pixels` (0xRRGGBB, row by row, `columns` in each) at `at`, unscaled.
+  void image(Point at, const std::vector<std::uint32_t>& pixels, int columns);
 
   /// Writes the title and subtitle at the top of the page, and a line of small print at its foot.
   void headline(std::string_view title, std::string_view subtitle);

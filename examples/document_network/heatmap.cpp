@@ -68,7 +68,7 @@ std::string draw_heatmap(const std::vector<Document>& documents, const Similarit
   page.headline("Similar documents",
                 "Similarity of all pairs of " + with_commas(documents.size()) +
                     " documents: cosine of their TF-IDF vectors. Documents of one group are side by side.");
-  page.square({map_box.x, map_box.y}, pixels(map, order), side);
+  page.image({map_box.x, map_box.y}, pixels(map, order), side);
   draw_scale(page, map);
 
   // Groups that are tall enough for a line of text get a bracket and a name.

@@ -1,6 +1,6 @@
 #pragma once
 // Instructions that CUDA C++ has no function for. Tests define functions of the same names that do the same on the host.
-// Source: PTX ISA 8.2, 9.7.8 (cvt, cp.async) and 9.7.13 (mma, ldmatrix and the layouts of their operands).
+// Source: PTX ISA 8.2, 9.7.1 (dp4a), 9.7.8 (cvt, cp.async) and 9.7.13 (mma, ldmatrix and the layouts of their operands).
 #if defined(__CUDA_ARCH__) && defined(__CUDACC__)
 
 // The two halves of a word.
@@ -19,6 +19,12 @@ __device__ unsigned pair_of_halves(float low, float high) {
       : "f"(low), "f"(high));
 #endif
   return word;
+}
+
+// Adds the products of the four signed bytes of two words.
+__device__ int add_products_of_bytes(int a, int b, int sum) {
+  asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+  return sum;
 }
 
 #if __CUDA_ARCH__ >= 750

@@ -62,8 +62,8 @@ struct Int8Rows {
 #pragma unroll
         for (unsigned r = 0; r < 4; ++r) {
           const int v = four_bytes(rows[r] + Size(k) * 34 + 2 + i, even_x);
-          products[r] = __dp4a(q, v, products[r]);
-          plain[r] = __dp4a(0x01010101, v, plain[r]);
+          products[r] = add_products_of_bytes(q, v, products[r]);
+          plain[r] = add_products_of_bytes(0x01010101, v, plain[r]);
         }
       }
 #pragma unroll

@@ -209,7 +209,3 @@ inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
   return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) >> (by & 31));
 }
-inline int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 32; i += 8) c += static_cast<signed char>(a >> i) * static_cast<signed char>(b >> i);
-  return c;
-}
