@@ -1,17 +1,20 @@
 // wye_bench: runs every benchmark with a name of the form <work>/<peer>, one work after the other and all of one work in
 // turns, and then compares wye with its peers. A work's rows are written as soon as it ends: a killed run keeps them.
-// Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, and --small for sizes of CUDA's that a stand-in
-// for a card can take: its ratios have no bars.
+// Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, --claims=FILE for a Markdown table of the claims
+// (claims.cpp), and --small for sizes of CUDA's that a stand-in for a card can take: its ratios have no bars. With --claims and
+// without a filter, only the rows run that the claims need.
 #include <benchmark/benchmark.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "claims.hpp"
 #include "lane.hpp"
 #include "peers/ping_pong.hpp"
 #include "processes.hpp"
@@ -55,14 +58,32 @@ std::vector<std::pair<std::string, std::string>> works() {
   return all;
 }
 
+/// Returns the usable devices of this machine.
+std::vector<wye_bench::ClaimDevice> devices() {
+  std::vector<wye_bench::ClaimDevice> list;
+  const auto pool = wye::ContextPool::open();
+  if (!pool) return list;
+  for (const wye::AdapterInfo& adapter : pool->adapters())
+    if (adapter.usable && adapter.backend != "null")
+      list.push_back({adapter.backend, adapter.name, adapter.type == wye::AdapterType::cpu});
+  return list;
+}
+
+bool write_claims(const wye_bench::Results& results, const std::string& file) {
+  std::ofstream out(file);
+  out << wye_bench::claims_table(wye_bench::judge(wye_bench::claims(), results), devices());
+  return static_cast<bool>(out.flush());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string file, folder;
+  std::string file, claims, folder;
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
   app.add_option("--ratios", file);
+  app.add_option("--claims", claims);
   app.add_option("--ask-for-kernels", folder);
   app.add_flag("--small", wye_bench::small);
   CLI11_PARSE(app, argc, argv);
@@ -70,7 +91,9 @@ int main(int argc, char** argv) {
   // Interleaving makes a ratio meaningful on a machine whose speed drifts. A later option wins.
   std::string interleave = "--benchmark_enable_random_interleaving=true";
   std::string repetitions = "--benchmark_repetitions=9";
-  std::vector<char*> all{argv[0], interleave.data(), repetitions.data()};
+  std::string filter =
+      "--benchmark_filter=" + (claims.empty() ? std::string(".") : wye_bench::claims_filter());
+  std::vector<char*> all{argv[0], interleave.data(), repetitions.data(), filter.data()};
   std::vector<std::string> arguments = app.remaining();
   for (std::string& argument : arguments) all.push_back(argument.data());
   int count = static_cast<int>(all.size());
@@ -102,6 +125,10 @@ int main(int argc, char** argv) {
   if (ratios.empty()) std::puts("Nothing that ran has a peer or a bar.");
   if (!file.empty() && !wye_bench::write_json(ratios, handover, file)) {
     std::fprintf(stderr, "wye_bench: '%s' cannot be written.\n", file.c_str());
+    return 1;
+  }
+  if (!claims.empty() && !write_claims(collector.results(), claims)) {
+    std::fprintf(stderr, "wye_bench: '%s' cannot be written.\n", claims.c_str());
     return 1;
   }
   return 0;

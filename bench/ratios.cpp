@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "quantile.hpp"
+
 namespace wye_bench {
 namespace {
 
@@ -138,14 +140,6 @@ constexpr Bar bars[] = {
     {"cuda_lane.device_bytes", "256 KiB", 1.0, 256 * 1024},
 };
 
-double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  const double at = q * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, values.size() - 1);
-  return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
-}
-
 Ratio of(std::string work, std::string peer, const std::vector<double>& ours,
          const std::vector<double>& theirs, const Bar* bar) {
   std::vector<double> ratios;
@@ -172,8 +166,9 @@ void Collector::ReportRuns(const std::vector<Run>& runs) {
   std::vector<Run> shown;
   for (const Run& run : runs) {
     if (run.run_type == Run::RT_Aggregate || run.repetitions <= 1 || run.error_occurred) shown.push_back(run);
-    if (run.run_type != Run::RT_Iteration || run.error_occurred || run.iterations == 0) continue;
     const std::string& name = run.run_name.function_name;
+    if (run.error_occurred) skipped_[name] = run.error_message;
+    if (run.run_type != Run::RT_Iteration || run.error_occurred || run.iterations == 0) continue;
     const std::size_t slash = name.find('/');
     if (slash == std::string::npos) continue;
     const auto n = static_cast<double>(run.iterations);
@@ -219,6 +214,13 @@ std::vector<Ratio> Collector::ratios() const {
     for (std::size_t i = first; i < list.size(); ++i) list[i].other_holds = list[i].or_other;
   }
   return list;
+}
+
+Results Collector::results() const {
+  Results results{.numbers = {}, .skipped = skipped_};
+  for (const auto& [work, by_whom] : times_)
+    for (const auto& [peer, times] : by_whom) results.numbers[work + "/" + peer] = times.wall;
+  return results;
 }
 
 void apply_handover(std::vector<Ratio>& ratios, double seconds) {

@@ -3,9 +3,12 @@
 // work of its own, "<work>.<counter>". Work without measured time is compared by its counters only.
 #include <benchmark/benchmark.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "claims.hpp"
 
 namespace wye_bench {
 
@@ -27,6 +30,8 @@ class Collector : public benchmark::ConsoleReporter {
   bool ReportContext(const Context& context) override;
   void ReportRuns(const std::vector<Run>& runs) override;
   std::vector<Ratio> ratios() const;
+  /// Returns the wall times and counters of all rows, and the messages of skipped rows.
+  Results results() const;
 
  private:
   struct Times {
@@ -34,6 +39,7 @@ class Collector : public benchmark::ConsoleReporter {
   };
   bool has_context_ = false;
   std::map<std::string, std::map<std::string, Times>> times_;  // work -> who -> one per repetition
+  std::map<std::string, std::string, std::less<>> skipped_;    // row -> message
 };
 
 /// Takes away the bars that do not hold on a machine where a hand-over takes `seconds`.
