@@ -77,7 +77,7 @@ BENCHMARK_CAPTURE(context_cold, vulkan, "vulkan")
 /// Submits to one context, then twice to another one. The first submission to the other context is a switch, the second is not.
 /// The counters are percentiles of the difference of their times, in seconds.
 void context_switch(benchmark::State& state, const char* from, const char* to) {
-  auto pool = wye::ContextPool::open({.backends = {"vulkan", "cpu", "null"}});
+  auto pool = wye::ContextPool::open({.backends = {from, to}});
   if (!pool) return state.SkipWithError(pool.error().sentence().c_str());
   auto first = pool->lease({.on = from}), second = pool->lease({.on = to});
   if (!first || !second) return state.SkipWithError("no such device");
@@ -109,6 +109,7 @@ BENCHMARK_CAPTURE(context_switch, cpu, "cpu", "cpu")->Name("context_switch_cpu/w
 BENCHMARK_CAPTURE(context_switch, vulkan, "vulkan", "vulkan")
     ->Name("context_switch_vulkan/wye")
     ->UseManualTime();
+BENCHMARK_CAPTURE(context_switch, cuda, "cuda", "cuda")->Name("context_switch_cuda/wye")->UseManualTime();
 BENCHMARK_CAPTURE(context_switch, across, "vulkan", "null")
     ->Name("context_switch_across/wye")
     ->UseManualTime();
