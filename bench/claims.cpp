@@ -88,8 +88,7 @@ std::vector<Claim> make_claims() {
                      .claimed = 62,
                      .goal = 60,
                      .row = "network_frame_%/wye",
-                     .how = "a step of the layout, and the picture of it, copied to the host",
-                     .needs = "Needs the workload `render` and its benchmarks."};
+                     .how = "a step of the layout, and the picture of it, copied to the host"};
   add_claims(list, frames, {"cpu"});
   add_claims(list, because(frames, on_same_processors), {"vulkan"});
   Claim frames_on_card = frames;

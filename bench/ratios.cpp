@@ -104,6 +104,7 @@ constexpr Bar bars[] = {
     {"pagerank_1M_links_cpu", "one_thread_csr", 1 / 1.5},
     {"csr_multiply_10M_cpu", "one_thread_csr", 0.67},
     {"q4_0_4096_1_row_cpu", "memory_floor", 1.3},
+    {"q4_0_int8_4096_1_row_cpu", "memory_floor", 1.3},
     {"q4_0_4096_512_rows_cpu", "float_product", 1.0},
     {"force_layout_1000_cpu", "one_thread_double", 0.1},
     {"collatz_100M_cpu", "plain_loop", 0.4},

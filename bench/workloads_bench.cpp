@@ -207,19 +207,23 @@ void read_floor(benchmark::State& state) { read_some(state, sixty_four_million);
 constexpr std::size_t weights_side = 4096;
 
 /// Weights in blocks q4_0, times rows.
-void quantized_wye(benchmark::State& state, std::size_t rows) {
+void quantized_wye(benchmark::State& state, std::size_t rows, bool int8_x) {
   constexpr std::size_t n = weights_side;
   const auto w = values(n * n, 14), x = values(rows * n, 15);
   std::vector<std::uint8_t> weights(n * n / 32 * 18);
   std::vector<float> y(rows * n);
   if (!runtime().run(workloads::quantize(w, weights))) state.SkipWithError("no blocks");
-  run(state, workloads::quantized_matmul(x, weights, y, rows));
+  run(state, workloads::quantized_matmul(x, weights, y, rows, {}, {.int8_x = int8_x}));
 }
-BENCHMARK_CAPTURE(quantized_wye, one, 1)->Name("q4_0_4096_1_row_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(quantized_wye, one, 1, false)->Name("q4_0_4096_1_row_cpu/wye")->UseRealTime();
 BENCHMARK_CAPTURE(read_some, q4_0, (weights_side * weights_side) / 32 * 18 / 4)
     ->Name("q4_0_4096_1_row_cpu/memory_floor")
     ->UseRealTime();
-BENCHMARK_CAPTURE(quantized_wye, many, 512)->Name("q4_0_4096_512_rows_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(quantized_wye, one_int8, 1, true)->Name("q4_0_int8_4096_1_row_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(read_some, q4_0_int8, (weights_side * weights_side) / 32 * 18 / 4)
+    ->Name("q4_0_int8_4096_1_row_cpu/memory_floor")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(quantized_wye, many, 512, false)->Name("q4_0_4096_512_rows_cpu/wye")->UseRealTime();
 
 void quantized_floats(benchmark::State& state) {
   constexpr std::size_t rows = 512, n = weights_side;
