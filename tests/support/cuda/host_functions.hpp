@@ -209,3 +209,8 @@ inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by) {
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned by) {
   return static_cast<unsigned>((static_cast<unsigned long long>(high) << 32 | low) >> (by & 31));
 }
+// An instruction of shaders/include/instructions.cuh that all architectures have.
+inline int add_products_of_bytes(int a, int b, int sum) {
+  for (int i = 0; i < 32; i += 8) sum += static_cast<signed char>(a >> i) * static_cast<signed char>(b >> i);
+  return sum;
+}

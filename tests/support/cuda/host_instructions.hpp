@@ -1,6 +1,6 @@
 #pragma once
 // What the instructions of shaders/include/instructions.cuh do, on the host: a text that is compiled with __CUDA_ARCH__ calls these.
-// Source: PTX ISA 8.2, 9.7.1 (dp4a), 9.7.8 (cvt, cp.async) and 9.7.13 (the layouts of the operands of mma and ldmatrix).
+// Source: PTX ISA 8.2, 9.7.8 (cvt, cp.async) and 9.7.13 (the layouts of the operands of mma and ldmatrix).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -159,10 +159,6 @@ inline void split_halves(unsigned word, float& low, float& high) {
 }
 inline unsigned pair_of_halves(float low, float high) {
   return twin::half_of(low) | twin::half_of(high) << 16;
-}
-inline int add_products_of_bytes(int a, int b, int sum) {
-  for (int i = 0; i < 32; i += 8) sum += static_cast<signed char>(a >> i) * static_cast<signed char>(b >> i);
-  return sum;
 }
 inline unsigned pair_of_bfloat16(float low, float high) {
   return twin::bfloat16_of(low) | twin::bfloat16_of(high) << 16;
