@@ -44,9 +44,12 @@ void settle(std::vector<Point>& points, const std::vector<double>& radii, const 
         points[j] += push;
         moved = true;
       }
-    for (std::size_t i = 0; i < points.size(); ++i)
-      points[i] = {std::clamp(points[i].x, box.x + radii[i], box.right() - radii[i]),
-                   std::clamp(points[i].y, box.y + radii[i], box.bottom() - radii[i])};
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const Point inside{std::clamp(points[i].x, box.x + radii[i], box.right() - radii[i]),
+                         std::clamp(points[i].y, box.y + radii[i], box.bottom() - radii[i])};
+      moved = moved || inside.x != points[i].x || inside.y != points[i].y;
+      points[i] = inside;
+    }
     if (!moved) return;
   }
 }

@@ -65,8 +65,8 @@ bool read_arguments(int argc, char** argv, Options& options) {
     } else if (name == "--out") {
       options.out = argv[i + 1];
     } else {
-      const auto* const number =
-          std::find_if(std::begin(numbers), std::end(numbers), [&](const auto& n) { return name == n.first; });
+      const auto* const number = std::find_if(std::begin(numbers), std::end(numbers),
+                                              [&](const auto& n) { return name == n.first; });
       if (number == std::end(numbers) || !read_number(argv[i + 1], 1, *number->second)) return false;
     }
   }
@@ -84,6 +84,7 @@ Network random_network(std::uint32_t nodes, std::uint32_t links) {
   constexpr std::uint32_t groups = 14;
   std::mt19937 random(4);
   std::uniform_real_distribution<double> part(0, 1);
+  std::uniform_int_distribution<std::uint32_t> any_group(0, groups - 1);
   const auto node_of = [&](std::uint32_t group) {
     const auto members = static_cast<double>((nodes + groups - 1 - group) / groups);
     const auto member = static_cast<std::uint32_t>(members * std::pow(part(random), 3));
@@ -92,8 +93,7 @@ Network random_network(std::uint32_t nodes, std::uint32_t links) {
   Network network;
   std::vector<std::uint32_t> degrees(nodes);
   for (std::uint32_t i = 0; i < links; ++i) {
-    const std::uint32_t group = random() % groups;
-    const std::uint32_t other = part(random) < 0.97 ? group : random() % groups;
+    const std::uint32_t group = any_group(random), other = part(random) < 0.97 ? group : any_group(random);
     const std::uint32_t from = i < nodes ? i : node_of(group), to = node_of(i < nodes ? i % groups : other);
     network.ends.insert(network.ends.end(), {from, to});
     ++degrees[from], ++degrees[to];
@@ -146,8 +146,8 @@ class Camera {
 struct View {
   const char* name;
   std::vector<std::uint32_t> pixels;
-  std::chrono::duration<double> seconds{};
-  std::string device;
+  std::chrono::duration<double> seconds = {};
+  std::string device = {};
 };
 
 int fail(const std::string& sentence) {
@@ -197,13 +197,14 @@ int main(int argc, char** argv) {
   for (std::uint32_t frame = 0; frame < options.frames; ++frame) {
     const float time = static_cast<float>(frame) / frames_per_second;
     // Runs the jobs of a frame, the last of which draws it.
-    const auto draw = [&](View& view, auto... jobs) -> std::optional<std::string> {
+    const auto draw = [&](View& view, std::vector<wye::Job> jobs) -> std::optional<std::string> {
       const auto begin = std::chrono::steady_clock::now();
-      wye::Result<wye::Outcome> done = wye::Outcome{};
-      (void)((done = runtime->run(std::move(jobs))).has_value() && ...);
-      if (!done) return done.error().describe();
+      for (wye::Job& job : jobs) {
+        const auto done = runtime->run(std::move(job));
+        if (!done) return done.error().describe();
+        view.device = done->device().name;
+      }
       view.seconds += std::chrono::steady_clock::now() - begin;
-      view.device = done->device().name;
       if (options.raw == view.name)
         if (std::fwrite(view.pixels.data(), 4, view.pixels.size(), stdout) != view.pixels.size())
           return "The frame cannot be written to standard output.";
@@ -216,16 +217,18 @@ int main(int argc, char** argv) {
       view = camera.view(picture, *read);
     }
     if (auto wrong =
-            draw(of_network, workloads::force_layout(offsets, targets, positions, state, {.gravity = 3}),
-                 workloads::render_network(positions, ranks, ends, of_network.pixels, picture,
-                                           {.view = view, .time = time, .diameter = 14 / view.scale})))
-      return fail(*wrong);
-    if (auto wrong = draw(of_heat, workloads::render_heatmap(positions, ranks, of_heat.pixels, picture,
-                                                             {.view = view, .time = time, .opacity = 0.8f})))
+            draw(of_network,
+                 {workloads::force_layout(offsets, targets, positions, state, {.gravity = 3}),
+                  workloads::render_network(positions, ranks, ends, of_network.pixels, picture,
+                                            {.view = view, .time = time, .diameter = 14 / view.scale})}))
       return fail(*wrong);
     if (auto wrong =
-            draw(of_time, workloads::timeline(evidence, points, {.now = time, .decay = 1.5f}),
-                 workloads::render_timeline(points, of_time.pixels, picture, {.last = length, .now = time})))
+            draw(of_heat, {workloads::render_heatmap(positions, ranks, of_heat.pixels, picture,
+                                                     {.view = view, .time = time, .opacity = 0.8f})}))
+      return fail(*wrong);
+    if (auto wrong = draw(of_time, {workloads::timeline(evidence, points, {.now = time, .decay = 1.5f}),
+                                    workloads::render_timeline(points, of_time.pixels, picture,
+                                                               {.last = length, .now = time})}))
       return fail(*wrong);
   }
 
