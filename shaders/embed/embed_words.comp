@@ -1,0 +1,4 @@
+#version 460
+// Rows of a table with elements of 32 bits.
+#define WORD
+#include "embed.glsl"

@@ -1,0 +1,3 @@
+#version 460
+// Rotary positions of float.
+#include "rope.glsl"
