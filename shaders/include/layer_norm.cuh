@@ -55,19 +55,19 @@ __device__ Moments sums_of_pieces(wye_span<float> partials, Piece p, RowSplit sp
 }
 
 template <class T>
-__device__ void norm_rows(NormOperands<T> operands, wye_span<float> partials, RowSplit split, NormStep what) {
+__device__ void norm_rows(NormOperands<T> operands, wye_span<float> partials, RowSplit split, NormStep norm) {
   const Piece p = piece_of(split);
   typename T::Number* const sums = operands.residual == nullptr ? nullptr : operands.residual + p.first;
   NormRow<T> row = {operands.x + p.first, sums, p.size, false, false};
   row.x_together = has_fours<T>(row.x);
   row.residual_together = has_fours<T>(sums);
-  const bool centered = what.centered != 0;
+  const bool centered = norm.centered != 0;
   const float count = float(split.columns);
 
   float mean = 0.0f;
   if (centered) {
     Moments mine = {0.0f, 0.0f};
-    if (what.phase >= 2) {
+    if (norm.phase >= 2) {
       mine = sums_of_pieces(partials, p, split, 0, 0);
     } else {
       Quad parts = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -78,7 +78,7 @@ __device__ void norm_rows(NormOperands<T> operands, wye_span<float> partials, Ro
       mine.first = sum_of(parts);
     }
     const float sum = team_result(mine, split.lanes_log2).first;
-    if (what.phase == 1) {
+    if (norm.phase == 1) {
       if (p.size == 0 || p.lane != 0) return;
       partials[3 * p.number] = sum;
       partials[3 * p.number + 1] = 0.0f;
@@ -90,7 +90,7 @@ __device__ void norm_rows(NormOperands<T> operands, wye_span<float> partials, Ro
   }
 
   Moments mine = {0.0f, 0.0f};
-  if (what.phase == 3) {
+  if (norm.phase == 3) {
     mine = sums_of_pieces(partials, p, split, 1, 2);
   } else {
     Quad parts = {0.0f, 0.0f, 0.0f, 0.0f}, squares = parts;
@@ -108,7 +108,7 @@ __device__ void norm_rows(NormOperands<T> operands, wye_span<float> partials, Ro
   }
   const Moments all = team_result(mine, split.lanes_log2);
   if (p.size == 0) return;
-  if (what.phase == 2) {
+  if (norm.phase == 2) {
     if (p.lane != 0) return;
     if (!centered) partials[3 * p.number] = 0.0f;
     partials[3 * p.number + 1] = all.first;
@@ -119,7 +119,7 @@ __device__ void norm_rows(NormOperands<T> operands, wye_span<float> partials, Ro
   const float correction = centered ? all.first / count : 0.0f;
   const float difference = all.second / count - correction * correction;
   const float variance = difference < 0.0f ? 0.0f : difference;
-  const float inverse = 1.0f / sqrtf(variance + what.epsilon);
+  const float inverse = 1.0f / sqrtf(variance + norm.epsilon);
 
   const unsigned column = unsigned(p.first - p.row * split.columns);
   const typename T::Number* const weights = operands.weight + column;

@@ -26,7 +26,7 @@ layout(push_constant) uniform Arguments {
   NumberSpan partials;   // three for each piece of rows of several
   NumberSpan result;
   RowSplit split;
-  NormStep what;
+  NormStep norm;
 };
 
 float value_at(PackedLine xs, PackedLine residuals, bool adds, uint k) {
@@ -36,7 +36,7 @@ float value_at(PackedLine xs, PackedLine residuals, bool adds, uint k) {
 
 // Returns the sums of numbers `first` and `second` of the three of each piece of a row, of this invocation's pieces.
 vec2 sums_of_pieces(Piece p, uint first, uint second) {
-  PackedLine words = PackedLine(ConstWords(uvec2(partials.data)), 0);
+  PackedLine words = PackedLine(ConstWords(uvec2(partials.data)), 0u);
   vec2 sums = vec2(0.0);
   for (uint i = p.lane; i < split.pieces; i += p.lanes) {
     const uint from = 3 * (p.row * split.pieces + i);
@@ -46,7 +46,7 @@ vec2 sums_of_pieces(Piece p, uint first, uint second) {
 }
 
 void write_partial(Piece p, uint which, float value) {
-  write_word(uvec2(partials.data), plus(product(p.number, 3), uvec2(which, 0)), floatBitsToUint(value));
+  write_word(uvec2(partials.data), plus(product(p.number, 3u), uvec2(which, 0)), floatBitsToUint(value));
 }
 
 // Returns the sum over the team. The previous sum has been read by then.
@@ -58,7 +58,7 @@ vec2 team_sum(vec2 mine) {
 void main() {
   const Piece p = piece_of(split);
   const uint size = p.last - p.first;
-  const bool adds = residual.size != uvec2(0), has_bias = bias.size != uvec2(0), centered = what.centered != 0;
+  const bool adds = residual.size != uvec2(0), has_bias = bias.size != uvec2(0), centered = norm.centered != 0;
   const uvec2 first = plus(product(p.row, split.columns), uvec2(p.first, 0));
   PackedLine xs = line_of(uvec2(x.data), first), residuals = line_of(uvec2(residual.data), first);
   const float count = float(split.columns);
@@ -66,8 +66,8 @@ void main() {
   float mean = 0.0;
   if (centered) {
     vec2 mine = vec2(0.0);
-    if (what.phase >= 2) {
-      mine = sums_of_pieces(p, 0, 0);
+    if (norm.phase >= 2) {
+      mine = sums_of_pieces(p, 0u, 0u);
     } else {
       vec4 parts = vec4(0.0);
       for (uint i = p.lane; 4 * i < size; i += p.lanes)
@@ -76,7 +76,7 @@ void main() {
       mine.x = (parts.x + parts.y) + (parts.z + parts.w);
     }
     const vec2 all = team_sum(mine);
-    if (what.phase == 1) {
+    if (norm.phase == 1) {
       if (p.lane == 0 && size != 0)
         for (uint which = 0; which < 3; ++which) write_partial(p, which, which == 0 ? all.x : 0.0);
       return;
@@ -85,8 +85,8 @@ void main() {
   }
 
   vec2 mine = vec2(0.0);
-  if (what.phase == 3) {
-    mine = sums_of_pieces(p, 1, 2);
+  if (norm.phase == 3) {
+    mine = sums_of_pieces(p, 1u, 2u);
   } else {
     vec4 parts = vec4(0.0), squares = vec4(0.0);
     for (uint i = p.lane; 4 * i < size; i += p.lanes)
@@ -99,11 +99,11 @@ void main() {
     mine = vec2((parts.x + parts.y) + (parts.z + parts.w), (squares.x + squares.y) + (squares.z + squares.w));
   }
   const vec2 all = team_sum(mine);
-  if (what.phase == 2) {
+  if (norm.phase == 2) {
     if (p.lane == 0 && size != 0) {
-      if (!centered) write_partial(p, 0, 0.0);
-      write_partial(p, 1, all.x);
-      write_partial(p, 2, all.y);
+      if (!centered) write_partial(p, 0u, 0.0);
+      write_partial(p, 1u, all.x);
+      write_partial(p, 2u, all.y);
     }
     return;
   }
@@ -111,7 +111,7 @@ void main() {
   precise const float correction = centered ? all.x / count : 0.0;
   float variance = all.y / count - correction * correction;
   if (variance < 0.0) variance = 0.0;
-  const float inverse = 1.0 / sqrt(variance + what.epsilon);
+  const float inverse = 1.0 / sqrt(variance + norm.epsilon);
 
   PackedLine weights = line_of(uvec2(weight.data), uvec2(p.first, 0)), biases = line_of(uvec2(bias.data), uvec2(p.first, 0));
   PackedLine to = line_of(uvec2(result.data), first);
@@ -128,10 +128,10 @@ void main() {
     write_values_of(to, i, size, values);
   }
 
-  // Other invocations of the team may have read the elements of this one's words.
+  // The residual is overwritten after the whole team has read it: its words may have elements of other invocations.
+  if (!adds) return;
   memoryBarrierBuffer();
   barrier();
-  if (!adds) return;
   const uint sums = size == 0 ? 0u : words_of(residuals, size);
   for (uint i = p.lane; i < sums; i += p.lanes) {
     vec2 values = vec2(0.0);

@@ -13,7 +13,7 @@ uint element_of_word(PackedLine line, uint word, uint j) { return elements_per_w
 void write_word_of(PackedLine to, uint i, uint size, uvec2 bits) {
   Word word = Word(element(uvec2(to.words), uvec2(i, 0)));
 #if PACKED_LOG2 == 1
-  const bool has_low = element_of_word(to, i, 0) < size, has_high = element_of_word(to, i, 1) < size;
+  const bool has_low = element_of_word(to, i, 0u) < size, has_high = element_of_word(to, i, 1u) < size;
   set_bits(word, (has_low ? 0xffffu : 0u) | (has_high ? 0xffff0000u : 0u), (bits.x & 0xffffu) | bits.y << 16);
 #else
   word.bits = bits.x;
