@@ -2,6 +2,7 @@
 /// Blocks of elements that host code converts to floats.
 #include <algorithm>
 #include <cstddef>
+#include <span>
 
 #include "cpu.hpp"
 
@@ -19,6 +20,21 @@ template <class T>
 const float* as_floats(const T* x, std::size_t n, float* wide) {
   widen(x, 1, n, n, wide);
   return wide;
+}
+
+/// Returns memory for floats that `write_floats` then writes to `to`: `to` itself, or `wide`.
+inline float* room_of_floats(float* to, float*) { return to; }
+template <class T>
+float* room_of_floats(T*, float* wide) {
+  return wide;
+}
+/// Writes floats, rounded to the type.
+inline void write_floats(std::span<const float> from, float* to) {
+  if (from.data() != to) std::copy(from.begin(), from.end(), to);
+}
+template <class T>
+void write_floats(std::span<const float> from, T* to) {
+  narrow(from, to);
 }
 
 /// Returns the sum of `sum_of(i, n)` of all blocks of `size` elements: of n elements from i on.

@@ -15,6 +15,8 @@
 #include "pictures.hpp"
 #include "product.hpp"
 #include "quantization.hpp"
+#include "rotation.hpp"
+#include "row_norm.hpp"
 #include "rows.hpp"
 #include "sorting.hpp"
 #include "transposition.hpp"
@@ -75,6 +77,29 @@ void dot(Range range, std::span<const T> x, std::span<const T> y, std::span<SumO
 /// Computes the norm of each piece of rows. `which` is a `Norm`.
 template <class T>
 void norm(Range range, std::span<const T> x, std::span<float> results, RowSplit split, std::uint32_t which);
+
+/// A row as floats becomes ((x - mean) - correction) * inverse, times a weight.
+struct NormFactors {
+  float mean = 0;
+  float correction = 0;
+  float inverse = 1;
+};
+/// Computes a phase of the norms of rows. `residual`, `bias` and `partials` may be empty.
+template <class T>
+void row_norm(Range range, std::span<const T> x, std::span<T> residual, std::span<const T> weight,
+              std::span<const T> bias, std::span<float> partials, std::span<T> result, RowSplit split,
+              NormStep norm);
+/// Rotates pairs of elements of heads.
+template <class T>
+void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions, Rotation shape);
+template <class T>
+void silu_multiply(Range range, std::span<const T> gate, std::span<const T> up, std::span<T> result,
+                   RowSplit split);
+/// Copies the rows of `table` that tokens name, or zeros. `split` has the rows of the result.
+template <class T>
+void embed(Range range, std::span<const T> table, std::span<const std::uint32_t> tokens, std::span<T> result,
+           RowSplit split, std::uint32_t vocabulary);
+
 /// The bits of a factor of any type, a kernel parameter.
 struct ScaleFactor {
   std::uint32_t low = 0;

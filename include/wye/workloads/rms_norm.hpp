@@ -19,8 +19,8 @@ struct RmsNormOptions {
 /// Shape:   rows of as many elements as `weight`, row after row; any number of rows, rows of any length below 2^31. `result` is as
 ///          long as `x` and does not overlap the other memory.
 /// Bound:   2e-5 of each element if the sum of the squares of its row is below 2^127. Elements of 16 bits are computed as float
-///          and rounded once. Numbers below 2^-126 may count as zero. If the sum is infinite, infinite elements become NaN and
-///          the others zero. A row with a NaN becomes NaN.
+///          and rounded once. Numbers below 2^-126 may count as zero. In a row with an infinity, infinities become NaN and the
+///          others zero. A row with a NaN becomes NaN.
 /// Bits:    the same device gives the same bits for a row, alone or among others.
 /// Cost:    reads `x` and writes `result` once if rows have at most 65,536 elements and fit into a cache.
 /// Errors:  invalid_argument (a size of `x` that is no multiple of that of `weight`; a size of `result` other than that of `x`; an

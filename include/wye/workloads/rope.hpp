@@ -27,7 +27,7 @@ struct RopeOptions {
 ///          heads of all rows are fewer than 2^31. Without positions, `x` is empty. Positions are any numbers of 32 bits.
 /// Bound:   5e-7 (|x| + |y|) for positions below 2^24: angles are products of integers, without their whole turns. Elements of 16
 ///          bits are computed as float and rounded once. NaN and infinities follow the formula. Numbers below 2^-126 may
-///          count as zero. The position 0 changes no finite element. Elements that are not rotated keep their bits.
+///          count as zero. Elements that are not rotated keep their bits.
 /// Bits:    the same device gives the same bits for a row, alone or among others.
 /// Cost:    reads and writes the rotated elements once. An angle is computed once for each 8 heads of a row.
 /// Errors:  invalid_argument (a size of `x` that is no whole number of heads for each position; an option out of its range; an odd

@@ -1,0 +1,52 @@
+#include <wye/workloads/silu_multiply.hpp>
+
+#include <type_traits>
+
+#include "cpu.hpp"
+#include "rows.hpp"
+#include "silu_multiply_kernels.hpp"
+#include "steps.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace {
+
+template <class T>
+const KernelText& silu_text() {
+  if constexpr (std::is_same_v<T, half>) return kernels::silu_multiply_half;
+  if constexpr (std::is_same_v<T, bfloat16>) return kernels::silu_multiply_bfloat16;
+  return kernels::silu_multiply;
+}
+
+template <class T>
+const auto& silu_kernel() {
+  static const auto kernel = make_kernel<Read<T>, Read<T>, Write<T>, RowSplit>(
+      silu_text<T>(), {"gate", "up", "result", "split"}, {},
+      {host(cpu::silu_multiply<T>, {.tile = piece_tile})});
+  return kernel;
+}
+
+template <class T>
+Job silu_job(const Read<T>& gate, const Read<T>& up, const Write<T>& result) {
+  auto why = not_as_long("silu_multiply", "up", up.size(), "gate", gate.size());
+  if (!why) why = not_as_long("silu_multiply", "result", result.size(), "gate", gate.size());
+  if (!why) why = no_rows("silu_multiply", gate.size(), gate.size());
+  if (why) return refused("silu_multiply", workload_types::vector, *std::move(why));
+  const RowSplit split = split_rows(gate.size(), gate.size());
+  Steps steps;
+  steps.add(silu_kernel<T>(), split.items(), gate, up, result, split);
+  return std::move(steps).job("silu_multiply", workload_types::vector);
+}
+
+}  // namespace
+
+Job silu_multiply(Read<float> gate, Read<float> up, Write<float> result) { return silu_job(gate, up, result); }
+Job silu_multiply(Read<half> gate, Read<half> up, Write<half> result) { return silu_job(gate, up, result); }
+Job silu_multiply(Read<bfloat16> gate, Read<bfloat16> up, Write<bfloat16> result) {
+  return silu_job(gate, up, result);
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
