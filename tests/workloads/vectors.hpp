@@ -92,4 +92,29 @@ inline double bound_of_sum(std::size_t n, double sizes) {
   return (128 + 2 * std::log2(std::max(count, 1.0))) * 0x1p-24 * sizes + count * 0x1p-126;
 }
 
+/// A bound of float results that are then rounded to `T`, near `exact`. GPUs may take results below 2^-126 for zeros.
+template <class T>
+double with_rounding(double bound, double exact) {
+  const double unit = std::is_same_v<T, half> ? 0x1p-11 : std::is_same_v<T, bfloat16> ? 0x1p-8 : 0;
+  return bound + unit * (std::abs(exact) + bound) + (std::is_same_v<T, half> ? 0x1p-25 : 1e-37);
+}
+
+/// Returns rounded sums of elements.
+template <class T>
+std::vector<T> sums_of(const std::vector<T>& a, const std::vector<T>& b) {
+  std::vector<T> sums;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    sums.push_back(T(static_cast<float>(a[i]) + static_cast<float>(b[i])));
+  return sums;
+}
+
+/// Calls `f(T{})` for the type of floats that `number` selects.
+template <class F>
+void for_float_type(std::uint32_t number, const F& f) {
+  std::uint32_t of_type = 0;
+  for_float_types([&](auto type) {
+    if (of_type++ == number % 3) f(type);
+  });
+}
+
 }  // namespace wye::test
