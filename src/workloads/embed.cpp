@@ -15,11 +15,9 @@ namespace {
 
 template <class T>
 const auto& embed_kernel() {
-  static const auto kernel =
-      make_kernel<Read<T>, Read<std::uint32_t>, Write<T>, RowSplit, std::uint32_t>(
-          sizeof(T) == 4 ? kernels::embed_words : kernels::embed_halves,
-          {"table", "tokens", "result", "split", "vocabulary"}, {},
-          {host(cpu::embed<T>, {.tile = piece_tile})});
+  static const auto kernel = make_kernel<Read<T>, Read<std::uint32_t>, Write<T>, RowSplit, std::uint32_t>(
+      sizeof(T) == 4 ? kernels::embed_words : kernels::embed_halves,
+      {"table", "tokens", "result", "split", "vocabulary"}, {}, {host(cpu::embed<T>, {.tile = piece_tile})});
   return kernel;
 }
 
@@ -30,7 +28,8 @@ std::optional<std::string> no_table(std::uint64_t table, std::uint64_t tokens, s
   };
   const std::string limit = " exceeds the limit (" + std::to_string(largest_dimension) + ").";
   if (tokens == 0 ? result != 0 : result % tokens != 0)
-    return sentence("Result", result, "has no whole number of elements for " + std::to_string(tokens) + " tokens.");
+    return sentence("Result", result,
+                    "has no whole number of elements for " + std::to_string(tokens) + " tokens.");
   if (tokens > largest_dimension)
     return sentence("Result", result, "has a number of rows (" + std::to_string(tokens) + ") that" + limit);
   const std::uint64_t columns = tokens == 0 ? 0 : result / tokens;
@@ -38,9 +37,11 @@ std::optional<std::string> no_table(std::uint64_t table, std::uint64_t tokens, s
     return sentence("Result", result, "has rows whose length (" + std::to_string(columns) + ")" + limit);
   if (columns == 0) return std::nullopt;
   if (table % columns != 0)
-    return sentence("Table", table, "has no whole number of rows of " + std::to_string(columns) + " columns.");
+    return sentence("Table", table,
+                    "has no whole number of rows of " + std::to_string(columns) + " columns.");
   if (table / columns > largest_dimension)
-    return sentence("Table", table, "has a number of rows (" + std::to_string(table / columns) + ") that" + limit);
+    return sentence("Table", table,
+                    "has a number of rows (" + std::to_string(table / columns) + ") that" + limit);
   return std::nullopt;
 }
 

@@ -15,13 +15,13 @@ void embed(Range range, std::span<const T> table, std::span<const std::uint32_t>
     const Piece p = piece(number, split);
     T* const to = result.data() + p.first;
     if (const std::uint32_t token = tokens[p.row]; token < vocabulary)
-      std::copy_n(table.data() + std::uint64_t{token} * split.columns + (p.first - p.row * split.columns), p.size,
-                  to);
+      std::copy_n(table.data() + std::uint64_t{token} * split.columns + (p.first - p.row * split.columns),
+                  p.size, to);
     else
       std::fill_n(to, p.size, T(0.0f));
   }
 }
-#define WYE_EMBED(T)                                                                                  \
+#define WYE_EMBED(T)                                                                                     \
   template void embed(Range, std::span<const T>, std::span<const std::uint32_t>, std::span<T>, RowSplit, \
                       std::uint32_t);
 WYE_EMBED(float)

@@ -8,7 +8,8 @@ namespace workloads {
 namespace {
 
 template <class T>
-std::vector<T> embedded(std::span<const T> table, std::span<const std::uint32_t> tokens, std::uint64_t columns) {
+std::vector<T> embedded(std::span<const T> table, std::span<const std::uint32_t> tokens,
+                        std::uint64_t columns) {
   std::vector<T> result;
   result.reserve(tokens.size() * columns);
   for (const std::uint32_t token : tokens)

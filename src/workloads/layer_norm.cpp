@@ -27,8 +27,7 @@ template <class T, class Partials>
 const auto& row_norm_kernel() {
   static const auto kernel =
       make_kernel<Read<T>, ReadWrite<T>, Read<T>, Read<T>, Partials, Write<T>, RowSplit, NormStep>(
-          row_norm_text<T>(),
-          {"x", "residual", "weight", "bias", "partials", "result", "split", "norm"}, {},
+          row_norm_text<T>(), {"x", "residual", "weight", "bias", "partials", "result", "split", "norm"}, {},
           {host(cpu::row_norm<T>, {.tile = piece_tile})});
   return kernel;
 }
@@ -91,8 +90,8 @@ Job row_norm(const std::string& workload, const NormOperands<T>& operands, NormS
   return std::move(steps).job(workload, workload_types::vector);
 }
 
-#define WYE_ROW_NORM(T)                                                                                    \
-  template std::optional<std::string> no_row_norm(const std::string&, const NormOperands<T>&, float);      \
+#define WYE_ROW_NORM(T)                                                                               \
+  template std::optional<std::string> no_row_norm(const std::string&, const NormOperands<T>&, float); \
   template Job row_norm(const std::string&, const NormOperands<T>&, NormStep);
 WYE_ROW_NORM(float)
 WYE_ROW_NORM(half)

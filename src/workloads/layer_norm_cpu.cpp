@@ -17,9 +17,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D>
 std::size_t norm_sum_part(D d, const float* HWY_RESTRICT x, std::size_t i, std::size_t n, float& sum) {
-  return add_up(d, i, n, sum, [&](hn::Vec<D>& part, std::size_t k) HWY_ATTR {
-    part = hn::Add(part, hn::LoadU(d, x + k));
-  });
+  return add_up(d, i, n, sum,
+                [&](hn::Vec<D>& part, std::size_t k) HWY_ATTR { part = hn::Add(part, hn::LoadU(d, x + k)); });
 }
 float norm_sum_of(const float* x, std::size_t n) {
   float sum = 0;
@@ -146,8 +145,7 @@ void row_norm(Range range, std::span<const T> x, std::span<T> residual, std::spa
               std::span<const T> bias, std::span<float> partials, std::span<T> result, RowSplit split,
               NormStep norm) {
   const bool centered = norm.centered != 0;
-  const bool begins =
-      norm.phase == norm_of_rows || norm.phase == (centered ? norm_sums : norm_deviations);
+  const bool begins = norm.phase == norm_of_rows || norm.phase == (centered ? norm_sums : norm_deviations);
   for (std::uint64_t number : pieces_of(range, split)) {
     const Piece p = piece(number, split);
     std::span<const T> values = x.subspan(p.first, p.size);
@@ -194,17 +192,16 @@ void row_norm(Range range, std::span<const T> x, std::span<T> residual, std::spa
     const double correction = centered ? moments.first / split.columns : 0;
     const double difference = moments.second / split.columns - correction * correction;
     const double variance = difference < 0 ? 0 : difference;  // NaN stays
-    const NormFactors factors{
-        .mean = mean,
-        .correction = static_cast<float>(correction),
-        .inverse = static_cast<float>(1 / std::sqrt(variance + double{norm.epsilon}))};
+    const NormFactors factors{.mean = mean,
+                              .correction = static_cast<float>(correction),
+                              .inverse = static_cast<float>(1 / std::sqrt(variance + double{norm.epsilon}))};
     const std::uint64_t column = p.first - p.row * split.columns;
     norm_write(values, weight.data() + column, bias.empty() ? nullptr : bias.data() + column,
                result.data() + p.first, factors);
   }
 }
 
-#define WYE_ROW_NORM(T)                                                                                \
+#define WYE_ROW_NORM(T)                                                                                   \
   template void row_norm(Range, std::span<const T>, std::span<T>, std::span<const T>, std::span<const T>, \
                          std::span<float>, std::span<T>, RowSplit, NormStep);
 WYE_ROW_NORM(float)

@@ -38,8 +38,8 @@ std::optional<std::string> no_rotation(std::uint64_t size, std::uint64_t rows, s
                                        const RopeOptions& options) {
   const std::string workload = " of workload 'rope' ";
   if (head_size == 0 || head_size > longest_head)
-    return "Size of a head (" + std::to_string(head_size) + " elements)" + workload + "is not between 1 and " +
-           std::to_string(longest_head) + ".";
+    return "Size of a head (" + std::to_string(head_size) + " elements)" + workload +
+           "is not between 1 and " + std::to_string(longest_head) + ".";
   const std::uint64_t rotated = options.rotated == 0 ? head_size : options.rotated;
   if (rotated % 2 != 0) return "Rotated elements (" + std::to_string(rotated) + ")" + workload + "are odd.";
   if (rotated > head_size)

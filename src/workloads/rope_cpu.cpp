@@ -99,7 +99,8 @@ void rotate_adjacent(T* x, std::size_t n, const float* cosines, const float* sin
 template <class T>
 void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions, Rotation shape) {
   const Range items = below(range, shape.teams() << shape.lanes_log2);
-  const std::uint64_t first_team = items.first >> shape.lanes_log2, last_team = items.last >> shape.lanes_log2;
+  const std::uint64_t first_team = items.first >> shape.lanes_log2,
+                      last_team = items.last >> shape.lanes_log2;
   std::uint64_t frequencies[rotated_pairs];
   float cosines[rotated_pairs], sines[rotated_pairs];
   for (std::uint32_t first = 0; first < shape.pairs(); first += rotated_pairs) {

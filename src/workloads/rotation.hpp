@@ -52,7 +52,8 @@ struct Turn {
 constexpr Turn turn_by(std::uint64_t angle) {
   const auto top = static_cast<std::uint32_t>(angle >> 32);
   const std::uint32_t quarter = (top + 0x2000'0000u) >> 30;
-  const float a = static_cast<float>(static_cast<std::int32_t>(top - (quarter << 30))) * 1.4629180792671596e-9f;
+  const float a =
+      static_cast<float>(static_cast<std::int32_t>(top - (quarter << 30))) * 1.4629180792671596e-9f;
   const float z = a * a;
   const float sine = a + a * z * (-0.16666650665f + z * (0.0083319783935f + z * -0.00019495601938f));
   const float cosine =

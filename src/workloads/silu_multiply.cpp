@@ -21,9 +21,9 @@ const KernelText& silu_text() {
 
 template <class T>
 const auto& silu_kernel() {
-  static const auto kernel = make_kernel<Read<T>, Read<T>, Write<T>, RowSplit>(
-      silu_text<T>(), {"gate", "up", "result", "split"}, {},
-      {host(cpu::silu_multiply<T>, {.tile = piece_tile})});
+  static const auto kernel =
+      make_kernel<Read<T>, Read<T>, Write<T>, RowSplit>(silu_text<T>(), {"gate", "up", "result", "split"}, {},
+                                                        {host(cpu::silu_multiply<T>, {.tile = piece_tile})});
   return kernel;
 }
 
@@ -41,7 +41,9 @@ Job silu_job(const Read<T>& gate, const Read<T>& up, const Write<T>& result) {
 
 }  // namespace
 
-Job silu_multiply(Read<float> gate, Read<float> up, Write<float> result) { return silu_job(gate, up, result); }
+Job silu_multiply(Read<float> gate, Read<float> up, Write<float> result) {
+  return silu_job(gate, up, result);
+}
 Job silu_multiply(Read<half> gate, Read<half> up, Write<half> result) { return silu_job(gate, up, result); }
 Job silu_multiply(Read<bfloat16> gate, Read<bfloat16> up, Write<bfloat16> result) {
   return silu_job(gate, up, result);

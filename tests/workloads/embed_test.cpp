@@ -122,7 +122,8 @@ TEST_CASE("embed is right for tables beyond 4 GiB", "[workloads][embed][large]")
   run(workloads::embed(table, tokens, result), "cpu");
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < columns; ++i)
-    wrong += result[i].bits != i || result[columns + i].bits != 0 || result[2 * columns + i].bits != (i ^ 0x5555);
+    wrong +=
+        result[i].bits != i || result[columns + i].bits != 0 || result[2 * columns + i].bits != (i ^ 0x5555);
   CHECK(wrong == 0);
 }
 

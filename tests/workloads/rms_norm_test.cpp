@@ -46,7 +46,7 @@ TEST_CASE("rms_norm adds a residual first, and keeps the rounded sum", "[workloa
   for (const std::string& leg : legs())
     for_float_types([&](auto type) {
       using T = decltype(type);
-      for (const auto& [rows, columns] : {RowShape{3, 1}, {40, 3}, {33, 127}, {5, 1001}, {3, 65537}}) {
+      for (const auto& [rows, columns] : few_row_shapes) {
         INFO(leg << ", " << name(element_type<T>()) << ", " << rows << " x " << columns);
         const auto x = elements<T>(rows * columns, 11), weight = of<T>(numbers(columns, 12, -2, 2));
         auto residual = of<T>(numbers(x.size(), 13, -1, 3)), result = poison<T>(x.size());
@@ -126,8 +126,8 @@ TEST_CASE("rms_norm gives a row the same bits alone and among others", "[workloa
         for (std::size_t row = 0; row < rows; ++row) {
           const auto begin = x.begin() + static_cast<std::ptrdiff_t>(row * columns);
           const std::vector<T> alone(begin, begin + static_cast<std::ptrdiff_t>(columns));
-          CHECK(std::memcmp(root_norms(alone, weight, leg).data(), &all[row * columns], columns * sizeof(T)) ==
-                0);
+          CHECK(std::memcmp(root_norms(alone, weight, leg).data(), &all[row * columns],
+                            columns * sizeof(T)) == 0);
         }
       }
     });

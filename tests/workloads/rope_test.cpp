@@ -40,8 +40,8 @@ std::string differing_rotation(std::span<const T> before, std::span<const T> aft
     const std::size_t element = place % head_size;
     if (element >= count) return 0.0;
     const std::size_t partner = options.layout == RopeLayout::neighbours ? element ^ 1
-                                : element < count / 2                   ? element + count / 2
-                                                                        : element - count / 2;
+                                : element < count / 2                    ? element + count / 2
+                                                                         : element - count / 2;
     const double sizes = std::abs(double{static_cast<float>(before[place])}) +
                          std::abs(double{static_cast<float>(before[place - element + partner])});
     return with_rounding<T>(5e-7 * sizes, exact[place]);
@@ -62,9 +62,10 @@ struct HeadShape {
 }  // namespace
 
 TEST_CASE("rope rotates heads of every type and size", "[workloads][rope]") {
-  const HeadShape shapes[] = {{1, 1, 2, 0},    {300, 1, 2, 0}, {7, 3, 4, 0},    {5, 9, 6, 0},   {3, 8, 64, 0},
-                              {17, 32, 128, 0}, {4, 5, 80, 32}, {9, 7, 5, 2},    {3, 2, 67, 66}, {1, 70, 130, 0},
-                              {2, 1, 1030, 0}, {2, 3, 2050, 2}, {1, 1, 65536, 0}};
+  const HeadShape shapes[] = {{1, 1, 2, 0},    {300, 1, 2, 0},   {7, 3, 4, 0},    {5, 9, 6, 0},
+                              {3, 8, 64, 0},   {17, 32, 128, 0}, {4, 5, 80, 32},  {9, 7, 5, 2},
+                              {3, 2, 67, 66},  {1, 70, 130, 0},  {2, 1, 1030, 0}, {2, 3, 2050, 2},
+                              {1, 1, 65536, 0}};
   for (const std::string& leg : legs())
     for_float_types([&](auto type) {
       using T = decltype(type);
@@ -91,8 +92,8 @@ TEST_CASE("rope is as exact at large positions as at small ones", "[workloads][r
         for (const std::uint32_t first : {0u, far - 5000, far, farthest}) {
           INFO(leg << ", base " << base << ", positions from " << first << " on");
           const auto x = elements<float>(20 * 3 * 128, 11);
-          CHECK(rope_difference(x, positions_from(first, 20, 12), 128, {.base = base, .layout = layout}, leg) ==
-                "");
+          CHECK(rope_difference(x, positions_from(first, 20, 12), 128, {.base = base, .layout = layout},
+                                leg) == "");
         }
 }
 
@@ -118,8 +119,8 @@ TEST_CASE("rope is right for random shapes", "[workloads][rope]") {
     const std::string& leg = legs()[random() % legs().size()];
     for_float_type(i, [&](auto type) {
       using T = decltype(type);
-      INFO(leg << ", " << name(element_type<T>()) << ", " << rows << " x " << heads << " heads of " << head_size
-               << ", " << count << " rotated, seed " << seed);
+      INFO(leg << ", " << name(element_type<T>()) << ", " << rows << " x " << heads << " heads of "
+               << head_size << ", " << count << " rotated, seed " << seed);
       const auto x = elements<T>(rows * heads * head_size, seed);
       CHECK(rope_difference(x, positions_from(seed >> 12, rows, seed), head_size, options, leg) == "");
     });
@@ -169,8 +170,8 @@ TEST_CASE("rope changes no element beside arrays that begin at odd elements", "[
       for (const RopeLayout layout : rope_layouts)
         for (const std::size_t head_size : {6u, 7u, 66u})
           for (const std::size_t begin : {0u, 1u, 2u, 3u}) {
-            INFO(leg << ", " << name(element_type<T>()) << ", heads of " << head_size << " from element " << begin
-                     << " on");
+            INFO(leg << ", " << name(element_type<T>()) << ", heads of " << head_size << " from element "
+                     << begin << " on");
             const std::size_t count = rows * heads * head_size;
             const RopeOptions options{.layout = layout, .rotated = 6};
             const auto before = elements<T>(count + begin + 3, 31);
@@ -206,9 +207,11 @@ TEST_CASE("rope refuses sizes that do not match, and options out of range", "[wo
   std::vector<float> x(24);
   std::vector<std::uint32_t> positions(2), none;
   CHECK(refusal(workloads::rope(x, positions, 8)) ==
-        "Vector x (24 elements) of workload 'rope' has no whole number of heads of 8 elements for 2 positions.");
+        "Vector x (24 elements) of workload 'rope' has no whole number of heads of 8 elements for 2 "
+        "positions.");
   CHECK(refusal(workloads::rope(x, none, 8)) ==
-        "Vector x (24 elements) of workload 'rope' has no whole number of heads of 8 elements for 0 positions.");
+        "Vector x (24 elements) of workload 'rope' has no whole number of heads of 8 elements for 0 "
+        "positions.");
   CHECK(refusal(workloads::rope(x, positions, 0)) ==
         "Size of a head (0 elements) of workload 'rope' is not between 1 and 65536.");
   CHECK(refusal(workloads::rope(x, positions, 65538)) ==

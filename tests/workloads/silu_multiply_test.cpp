@@ -73,8 +73,8 @@ TEST_CASE("silu_multiply takes all gates of 16 bits", "[workloads][silu_multiply
 
 TEST_CASE("silu_multiply propagates NaN and infinities, and gates far below zero are -0",
           "[workloads][silu_multiply]") {
-  const std::vector<float> gates{undefined, 1,        infinity, infinity, -infinity, -infinity, -infinity,
-                                 -1000,     -1000,    0,        0,        -1,        -87.5f,    -1e30f},
+  const std::vector<float> gates{undefined, 1,     infinity, infinity, -infinity, -infinity, -infinity,
+                                 -1000,     -1000, 0,        0,        -1,        -87.5f,    -1e30f},
       ups{1, undefined, 2, 0, 2, -2, infinity, 2, infinity, infinity, 2, infinity, 3, -infinity};
   for (const std::string& leg : legs())
     for_float_types([&](auto type) {
@@ -107,7 +107,8 @@ TEST_CASE("silu_multiply changes no element beside arrays that begin at odd elem
               leg);
           const auto after = result.read();
           REQUIRE(after);
-          CHECK(differing_gates<T>(std::span(gates).subspan(3 - begin, count), std::span(ups).subspan(1, count),
+          CHECK(differing_gates<T>(std::span(gates).subspan(3 - begin, count),
+                                   std::span(ups).subspan(1, count),
                                    after->span().subspan(begin, count)) == "");
           for (std::size_t i = 0; i < gates.size(); ++i)
             if (i < begin || i >= begin + count) CHECK(std::memcmp(&(*after)[i], &gates[i], sizeof(T)) == 0);

@@ -86,6 +86,8 @@ inline constexpr RowShape row_shapes[] = {
     {1, 1},   {1000, 1}, {513, 2},   {300, 3},   {257, 5},   {65, 63},   {3, 255},    {3, 256},
     {2, 257}, {9, 1000}, {2, 10001}, {2, 65535}, {1, 65536}, {2, 65537}, {1, 131073}, {2, 200001}};
 
+inline constexpr RowShape few_row_shapes[] = {{3, 1}, {40, 3}, {33, 127}, {5, 1001}, {3, 65537}};
+
 /// The documented bound of a sum of `n` terms whose sizes have the sum `sizes`. GPUs may take terms below 2^-126 for zeros.
 inline double bound_of_sum(std::size_t n, double sizes) {
   const auto count = static_cast<double>(n);

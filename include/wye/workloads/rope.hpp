@@ -16,7 +16,7 @@ namespace workloads {
 enum class RopeLayout : std::uint8_t { halves, neighbours };
 
 struct RopeOptions {
-  double base = 10000;                     ///< finite, at least 2
+  double base = 10000;  ///< finite, at least 2
   RopeLayout layout = RopeLayout::halves;
   std::uint64_t rotated = 0;  ///< elements of a head that are rotated, the first; an even number; 0: all
 };
