@@ -7,15 +7,20 @@
 #include <wye/workloads/collatz.hpp>
 #include <wye/workloads/csr_multiply.hpp>
 #include <wye/workloads/dot.hpp>
+#include <wye/workloads/embed.hpp>
 #include <wye/workloads/force_layout.hpp>
+#include <wye/workloads/layer_norm.hpp>
 #include <wye/workloads/matmul.hpp>
 #include <wye/workloads/norm.hpp>
 #include <wye/workloads/normalize.hpp>
 #include <wye/workloads/pagerank.hpp>
 #include <wye/workloads/quantized.hpp>
 #include <wye/workloads/reduce.hpp>
+#include <wye/workloads/rms_norm.hpp>
+#include <wye/workloads/rope.hpp>
 #include <wye/workloads/scale.hpp>
 #include <wye/workloads/scan.hpp>
+#include <wye/workloads/silu_multiply.hpp>
 #include <wye/workloads/softmax.hpp>
 #include <wye/workloads/sort.hpp>
 #include <wye/workloads/top_k.hpp>
@@ -170,8 +175,8 @@ void transpose_wye(benchmark::State& state) {
 }
 BENCHMARK(transpose_wye)->Name("transpose_8192_cpu/wye")->UseRealTime();
 
-void transpose_copy(benchmark::State& state) {
-  const auto x = values(transposed_side * transposed_side, 11);
+void copy_floor(benchmark::State& state, std::size_t n) {
+  const auto x = values(n, 11);
   std::vector<float> y(x.size());
   for (auto _ : state) {
     on_all_parts(x.size(), [&](std::size_t first, std::size_t last) {
@@ -181,7 +186,79 @@ void transpose_copy(benchmark::State& state) {
     benchmark::ClobberMemory();
   }
 }
-BENCHMARK(transpose_copy)->Name("transpose_8192_cpu/copy")->UseRealTime();
+BENCHMARK_CAPTURE(copy_floor, transpose, transposed_side* transposed_side)
+    ->Name("transpose_8192_cpu/copy")
+    ->UseRealTime();
+
+// --- rows of a transformer block, beside the same traffic of memory
+
+constexpr std::size_t block_rows = 4096, block_columns = 4096, head_size = 128;
+
+void layer_norm_wye(benchmark::State& state) {
+  const auto x = values(block_rows * block_columns, 3), weight = values(block_columns, 4),
+             bias = values(block_columns, 5);
+  std::vector<float> result(x.size());
+  run(state, workloads::layer_norm(x, weight, bias, result));
+}
+BENCHMARK(layer_norm_wye)->Name("layer_norm_4096x4096_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(copy_floor, layer_norm, block_rows* block_columns)
+    ->Name("layer_norm_4096x4096_cpu/copy")
+    ->UseRealTime();
+
+void rms_norm_wye(benchmark::State& state) {
+  const auto x = values(block_rows * block_columns, 3), weight = values(block_columns, 4);
+  std::vector<float> result(x.size());
+  run(state, workloads::rms_norm(x, weight, result));
+}
+BENCHMARK(rms_norm_wye)->Name("rms_norm_4096x4096_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(copy_floor, rms_norm, block_rows* block_columns)
+    ->Name("rms_norm_4096x4096_cpu/copy")
+    ->UseRealTime();
+
+void rope_wye(benchmark::State& state) {
+  auto x = values(block_rows * block_columns, 3);
+  std::vector<std::uint32_t> positions(block_rows);
+  for (std::uint32_t i = 0; i < block_rows; ++i) positions[i] = i;
+  run(state, workloads::rope(x, positions, head_size));
+}
+BENCHMARK(rope_wye)->Name("rope_4096x32x128_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(change_floor, rope, block_rows* block_columns)
+    ->Name("rope_4096x32x128_cpu/memory_floor")
+    ->UseRealTime();
+
+void silu_multiply_wye(benchmark::State& state) {
+  const auto gate = values(block_rows * block_columns, 3), up = values(gate.size(), 4);
+  std::vector<float> result(gate.size());
+  run(state, workloads::silu_multiply(gate, up, result));
+}
+BENCHMARK(silu_multiply_wye)->Name("silu_multiply_16M_cpu/wye")->UseRealTime();
+
+void silu_multiply_floor(benchmark::State& state) {
+  const auto gate = values(block_rows * block_columns, 3), up = values(gate.size(), 4);
+  std::vector<float> result(gate.size());
+  for (auto _ : state) {
+    on_all_parts(gate.size(), [&](std::size_t first, std::size_t last) {
+      for (std::size_t k = first; k < last; ++k) result[k] = gate[k] * up[k];
+    });
+    benchmark::DoNotOptimize(result.data());
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(silu_multiply_floor)->Name("silu_multiply_16M_cpu/memory_floor")->UseRealTime();
+
+void embed_wye(benchmark::State& state) {
+  const auto table = values(2 * block_rows * block_columns, 3);
+  std::vector<float> result(block_rows * block_columns);
+  std::vector<std::uint32_t> tokens(block_rows);
+  std::mt19937 random(4);
+  for (std::uint32_t& token : tokens)
+    token = static_cast<std::uint32_t>(random() % (table.size() / block_columns));
+  run(state, workloads::embed(table, tokens, result));
+}
+BENCHMARK(embed_wye)->Name("embed_4096x4096_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(copy_floor, embed, block_rows* block_columns)
+    ->Name("embed_4096x4096_cpu/copy")
+    ->UseRealTime();
 
 // --- reductions to one number, beside one read of the same memory; prefix sums
 

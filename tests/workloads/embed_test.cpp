@@ -1,5 +1,8 @@
 #include <wye/workloads/embed.hpp>
 
+#include <cstdlib>
+#include <memory>
+
 #include "workloads/vectors.hpp"
 
 using namespace wye;
@@ -113,7 +116,13 @@ TEST_CASE("embed changes no element beside arrays that begin at odd elements", "
 TEST_CASE("embed is right for tables beyond 4 GiB", "[workloads][embed][large]") {
   if (!has_leg("cpu")) return;
   constexpr std::size_t columns = 65536, vocabulary = 32768 + 5;
-  std::vector<half> table(vocabulary * columns), result = poison<half>(3 * columns);
+  constexpr auto release = [](void* memory) { std::free(memory); };
+  // Of this memory, only the pages exist that are used.
+  const std::unique_ptr<void, decltype(release)> memory(std::calloc(vocabulary * columns, sizeof(half)),
+                                                        release);
+  REQUIRE(memory);
+  const std::span<half> table(static_cast<half*>(memory.get()), vocabulary * columns);
+  auto result = poison<half>(3 * columns);
   const std::vector<std::uint32_t> tokens{vocabulary - 1, vocabulary, 32768};
   for (std::size_t i = 0; i < columns; ++i) {
     table[(vocabulary - 1) * columns + i] = half::from_bits(static_cast<std::uint16_t>(i));
