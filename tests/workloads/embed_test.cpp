@@ -136,6 +136,18 @@ TEST_CASE("embed is right for tables beyond 4 GiB", "[workloads][embed][large]")
   CHECK(wrong == 0);
 }
 
+TEST_CASE("embed refuses a result that overlaps table", "[workloads][embed]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    std::vector<float> table(1000, 1.0f);
+    const std::vector<std::uint32_t> tokens(111);
+    auto job = workloads::embed(std::span(table).first(999), tokens, std::span(table).last(999));
+    const auto done = the_runtime().submit(std::move(job), {.fallback = Fallback::forbid, .on = leg}).wait();
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == Errc::invalid_argument);
+  }
+}
+
 TEST_CASE("embed refuses sizes that do not match", "[workloads][embed]") {
   std::vector<float> table(10), result(12);
   std::vector<std::uint32_t> tokens(5), four(4), no_tokens;

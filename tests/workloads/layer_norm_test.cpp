@@ -209,6 +209,17 @@ TEST_CASE("layer_norm is a step of a graph", "[workloads][layer_norm]") {
   }
 }
 
+TEST_CASE("layer_norm refuses a result that overlaps x", "[workloads][layer_norm]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    std::vector<float> x(1000, 1.0f), weight(9);
+    auto job = workloads::layer_norm(std::span(x).first(999), weight, weight, std::span(x).last(999));
+    const auto done = the_runtime().submit(std::move(job), {.fallback = Fallback::forbid, .on = leg}).wait();
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == Errc::invalid_argument);
+  }
+}
+
 TEST_CASE("layer_norm refuses sizes that do not match, and epsilons out of range",
           "[workloads][layer_norm]") {
   std::vector<float> x(10), weight(5), other(4), result(10);

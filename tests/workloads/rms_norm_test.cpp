@@ -148,6 +148,17 @@ TEST_CASE("rms_norm is a step of a graph", "[workloads][rms_norm]") {
   }
 }
 
+TEST_CASE("rms_norm refuses a result that overlaps x", "[workloads][rms_norm]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    std::vector<float> x(1000, 1.0f), weight(9);
+    auto job = workloads::rms_norm(std::span(x).first(999), weight, std::span(x).last(999));
+    const auto done = the_runtime().submit(std::move(job), {.fallback = Fallback::forbid, .on = leg}).wait();
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == Errc::invalid_argument);
+  }
+}
+
 TEST_CASE("rms_norm refuses sizes that do not match, and epsilons out of range", "[workloads][rms_norm]") {
   std::vector<float> x(10), weight(5), other(4), none, result(10);
   CHECK(refusal(workloads::rms_norm(x, other, result)) ==

@@ -116,6 +116,17 @@ TEST_CASE("silu_multiply changes no element beside arrays that begin at odd elem
     });
 }
 
+TEST_CASE("silu_multiply refuses a result that overlaps gate", "[workloads][silu_multiply]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    std::vector<float> gate(1000, 1.0f), up(999);
+    auto job = workloads::silu_multiply(std::span(gate).first(999), up, std::span(gate).last(999));
+    const auto done = the_runtime().submit(std::move(job), {.fallback = Fallback::forbid, .on = leg}).wait();
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == Errc::invalid_argument);
+  }
+}
+
 TEST_CASE("silu_multiply refuses vectors of different lengths", "[workloads][silu_multiply]") {
   std::vector<float> gate(10), other(9), result(10);
   CHECK(refusal(workloads::silu_multiply(gate, other, result)) ==
