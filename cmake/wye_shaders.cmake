@@ -21,10 +21,27 @@ elseif(WYE_CUDA)
     "cmake/wheels.sh ptx fetches or WYE_PTX_NVRTC names.")
 endif()
 
+# Sets `headers` to the files of `include` that `sources` include, directly or not. CMake runs again when one of them changes.
+function(wye_find_headers headers include)
+  set(found)
+  set(left ${ARGN})
+  while(left)
+    list(POP_FRONT left file)
+    file(STRINGS ${file} lines REGEX "^#include \"")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^#include \"([^\"]*)\".*" "${include}/\\1" header "${line}")
+      if(NOT header IN_LIST found)
+        list(APPEND found ${header})
+        list(APPEND left ${header})
+      endif()
+    endforeach()
+  endwhile()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN} ${found})
+  set(${headers} ${found} PARENT_SCOPE)
+endfunction()
+
 function(wye_embed_shaders target room types)
   set(include ${PROJECT_SOURCE_DIR}/shaders/include)
-  file(GLOB glsl CONFIGURE_DEPENDS ${include}/*.glsl)
-  file(GLOB cuda CONFIGURE_DEPENDS ${include}/*.cuh)
   set(output_folder ${PROJECT_BINARY_DIR}/shaders)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake)
   if(wye_makes_ptx)
@@ -34,12 +51,13 @@ function(wye_embed_shaders target room types)
     file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/${folder}/*.comp
       ${PROJECT_SOURCE_DIR}/shaders/${folder}/*.cu)
     set(files ${kernels})
+    wye_find_headers(all_headers ${include} ${kernels})
     foreach(kernel IN LISTS kernels)
       cmake_path(GET kernel STEM name)
       if(wye_makes_ptx AND kernel MATCHES "\\.cu$")
         set(targets compute_75)
         file(READ ${kernel} text)
-        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel})
+        wye_find_headers(headers ${include} ${kernel})
         if(text MATCHES "#include \"[a-z0-9_]*tensor.cuh\"")
           list(APPEND targets compute_80 ${WYE_CUBINS})
         endif()
@@ -52,7 +70,7 @@ function(wye_embed_shaders target room types)
           add_custom_command(
             OUTPUT ${code}
             COMMAND ${compiler} ${WYE_PTX_NVRTC} ${include} ${target} wye_${name} ${kernel} ${code}
-            DEPENDS ${kernel} ${cuda} ${WYE_PTX_NVRTC}
+            DEPENDS ${kernel} ${headers} ${WYE_PTX_NVRTC}
             COMMENT "Compiling ${folder}/${name}.cu for ${target}"
             VERBATIM)
           list(APPEND files ${code})
@@ -63,7 +81,7 @@ function(wye_embed_shaders target room types)
     add_custom_command(
       OUTPUT ${output}
       COMMAND ${CMAKE_COMMAND} -D output=${output} -D include=${include} -D room=${room} -D types=${types} -P ${script} -- ${files}
-      DEPENDS ${files} ${glsl} ${cuda} ${script}
+      DEPENDS ${files} ${all_headers} ${script}
       COMMENT "Embedding the kernels of ${folder}"
       VERBATIM)
     target_sources(${target} PRIVATE ${output})

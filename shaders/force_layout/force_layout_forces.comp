@@ -1,7 +1,7 @@
 #version 460
-// Computes the force on each node. A workgroup has 64 nodes; four invocations share a node, each adding up a quarter of the
-// other nodes and of the links. Adjacent invocations read the same body. Sums of at most 64 terms are added up, which bounds
-// the rounding error.
+// Computes the force on each node. A workgroup has 64 nodes. An invocation adds up the repulsion of a sixteenth of the other nodes
+// on four nodes, so that a body that it reads serves four; adjacent invocations read the same body. Then four invocations share a
+// node, each adding up a quarter of its links. Sums of at most 64 terms are added up, which bounds the rounding error.
 #include "span.glsl"
 #include "flat.glsl"
 #include "force_layout.glsl"
@@ -21,22 +21,39 @@ const float near_distance = 0.0078125;          // 2^-7
 const float near_square = 0.00006103515625;     // 2^-14
 const float same_square = 9.094947017729282e-13;  // 2^-40
 
-shared vec2 repelled[256], pulled[256];
+const uint lanes = 16;
+shared vec2 repelled[64 * lanes], pulled[256];
 
 uint nodes() { return offsets.size.x - 1; }
 
-// Returns the sum of m d / d^2 over the nodes from `first` on, at most 64; d is the vector from the other node.
-vec2 repulsion_by(vec2 at, uint node, uint first) {
+// Four nodes, 16 apart.
+struct Four {
+  vec4 x;
+  vec4 y;
+};
+uvec4 four_nodes(uint node) { return node + uvec4(0, 16, 32, 48); }
+float body(uint part, uint node) { return node < nodes() ? bodies.data.at[part * nodes() + node] : 0.0; }
+
+// Adds the sums of m d / d^2 over the nodes from `first` on, at most 64; d is the vector from the other node.
+void add_repulsion(inout Four sums, Four at, uint node, uint first) {
   const uint n = nodes(), last = min(first + 64, n);
-  vec2 sum = vec2(0.0);
+  const uvec4 mine = four_nodes(node);
+  Four part = Four(vec4(0.0), vec4(0.0));
   for (uint j = first; j < last; ++j) {
-    vec2 d = at - vec2(bodies.data.at[j], bodies.data.at[n + j]);
-    float square = dot(d, d);
-    if (square < same_square) d.x = node > j ? near_distance : node < j ? -near_distance : 0.0;
-    square = max(square, near_square);
-    sum += d * (bodies.data.at[2 * n + j] / square);
+    vec4 x = at.x - bodies.data.at[j];
+    const vec4 y = at.y - bodies.data.at[n + j];
+    vec4 square = x * x + y * y;
+    const bvec4 is_same = lessThan(square, vec4(same_square));
+    const vec4 aside = mix(mix(vec4(0.0), vec4(-near_distance), lessThan(mine, uvec4(j))), vec4(near_distance),
+                           greaterThan(mine, uvec4(j)));
+    x = mix(x, aside, is_same);
+    square = max(square, vec4(near_square));
+    const vec4 share = bodies.data.at[2 * n + j] / square;
+    part.x += x * share;
+    part.y += y * share;
   }
-  return sum;
+  sums.x += part.x;
+  sums.y += part.y;
 }
 
 // Returns the sum of the pulls of the links from `first` on, at most 64.
@@ -58,23 +75,31 @@ vec2 pull_of(vec2 at, uint first, uint last) {
 }
 
 void main() {
-  const uint me = gl_LocalInvocationID.x, lane = me >> 6, n = nodes();
-  const uint node = (gl_WorkGroupID.x << 6) + (me & 63);
-  vec2 repulsions = vec2(0.0), pulls = vec2(0.0), at = vec2(0.0);
+  const uint me = gl_LocalInvocationID.x, n = nodes(), first_node = gl_WorkGroupID.x << 6;
+  {
+    const uint lane = me >> 4, node = first_node + (me & 15);
+    const uvec4 mine = four_nodes(node);
+    const Four at = Four(vec4(body(0, mine.x), body(0, mine.y), body(0, mine.z), body(0, mine.w)),
+                         vec4(body(1, mine.x), body(1, mine.y), body(1, mine.z), body(1, mine.w)));
+    Four sums = Four(vec4(0.0), vec4(0.0));
+    for (uint first = 64 * lane; first < n; first += 64 * lanes) add_repulsion(sums, at, node, first);
+    for (uint i = 0; i < 4; ++i) repelled[64 * lane + 16 * i + (me & 15)] = vec2(sums.x[i], sums.y[i]);
+  }
+  const uint quarter = me >> 6, node = first_node + (me & 63);
+  vec2 pulls = vec2(0.0), at = vec2(0.0);
   if (node < n) {
-    at = vec2(bodies.data.at[node], bodies.data.at[n + node]);
-    for (uint first = 64 * lane; first < n; first += 256) repulsions += repulsion_by(at, node, first);
+    at = vec2(body(0, node), body(1, node));
     const uvec2 links = links_of(offsets, targets.size.x, node);
     const uint last = links.x + links.y;
-    for (uint i = 64 * lane; i < links.y; i += 256) pulls += pull_of(at, links.x + i, last);
+    for (uint i = 64 * quarter; i < links.y; i += 256) pulls += pull_of(at, links.x + i, last);
   }
-  repelled[me] = repulsions;
   pulled[me] = pulls;
   barrier();
-  if (lane != 0 || node >= n) return;
-  repulsions = (repelled[me] + repelled[me + 64]) + (repelled[me + 128] + repelled[me + 192]);
+  if (quarter != 0 || node >= n) return;
+  vec2 repulsions = vec2(0.0);
+  for (uint lane = 0; lane < lanes; ++lane) repulsions += repelled[64 * lane + me];
   pulls = (pulled[me] + pulled[me + 64]) + (pulled[me + 128] + pulled[me + 192]);
-  const float mass = bodies.data.at[2 * n + node];
+  const float mass = body(2, node);
   const float distance = strong != 0 ? 1.0 : max(size_of(at), 9.5367431640625e-7);  // 2^-20
   const vec2 force = repulsion * mass * repulsions + pulls - at * (gravity * mass / distance);
   const bool counts = mass > 0.0 && is_force(force.x) && is_force(force.y);
