@@ -1,6 +1,7 @@
 #include "base/host_info.hpp"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,6 +126,15 @@ Bytes available_memory() {
   std::uint64_t kilobytes = 0;
   text >> kilobytes;
   return Bytes{std::min(kilobytes * 1024, control_group_memory(true).left)};
+}
+
+void prefer_huge_pages(void* memory, Bytes size) noexcept {
+  constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + page - 1) / page * page;
+  const std::uintptr_t last = (begin + size.count) / page * page;
+  // Less memory may be part of a heap that others use. A system without huge pages refuses, which changes nothing.
+  if (last < first + 2 * page) return;
+  (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 
 double memory_stall() {

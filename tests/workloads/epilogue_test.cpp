@@ -121,7 +121,7 @@ TEST_CASE("matmul applies epilogues to batches and transposed matrices", "[workl
 }
 
 TEST_CASE("matmul applies an epilogue once, after the last stretch of the inner dimension",
-          "[workloads][epilogue]") {
+          "[workloads][epilogue][large]") {
   all_are_right({3, 8, 32776}, {}, {.scale = 0.01f, .activation = Activation::gelu, .bias = true});
   for (const std::string& leg : legs()) {
     INFO(leg);

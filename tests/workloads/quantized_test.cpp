@@ -219,11 +219,14 @@ TEST_CASE("quantized_matmul is right for shapes beside its limits", "[workloads]
                               {5, 10, 1152},   {8, 33, 512},  {9, 31, 640}, {260, 5, 128},
                               {261, 260, 128}, {0, 0, 0},     {2, 0, 128}};
   for (const std::string& leg : legs())
-    for (const Quantization q : quantizations)
+    for (const Quantization& q : quantizations)
       for (const Shape& s : shapes) {
         INFO(leg << ", " << name(q) << ", " << s.rows << " x " << s.columns << " x " << s.inner);
+        // Products of many rows take long, all products on the stand-in.
         const bool is_slow = s.rows > 100 && (s.columns > 100 || leg == "cuda");
-        if (is_slow && q != quantizations[1] && q != quantizations[8]) continue;
+        const bool is_left_out = is_slow ? q != quantizations[1] && (q != quantizations[8] || leg == "cuda")
+                                         : leg == "cuda" && (&q - quantizations + &s - shapes) % 3 != 0;
+        if (is_left_out) continue;
         const auto x = numbers(s.rows * s.inner, 5);
         const ByteVector weights = reference::quantize(weights_of(s.columns * s.inner, 6), q);
         CHECK(differing_product(multiplied(x, weights, s.rows, s.columns, q, leg), x, weights, s.rows, q) ==
@@ -357,6 +360,7 @@ TEST_CASE("quantized workloads are right if their grids have more than one row",
   for (const std::string& leg : legs()) {
     INFO(leg);
     CHECK(differing_element(dequantized(weights, q, leg), elements) == "");
+    if (leg == "cuda") continue;  // the product takes 45 s on the stand-in
     const auto x = numbers(32, 14);
     CHECK(differing_product(multiplied(x, weights, 1, count / 32, q, leg), x, weights, 1, q) == "");
   }

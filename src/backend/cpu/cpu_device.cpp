@@ -29,7 +29,10 @@ class CpuBuffer final : public BufferBase {
                                                   MemoryCharge charge) {
     auto buffer = base::make_own<CpuBuffer>(std::move(device), bytes, std::move(charge));
     buffer->memory_ = static_cast<std::byte*>(::operator new(bytes.count, alignment, std::nothrow));
-    if (buffer->memory_) return std::shared_ptr<BufferBase>(std::move(buffer));
+    if (buffer->memory_) {
+      base::prefer_huge_pages(buffer->memory_, bytes);
+      return std::shared_ptr<BufferBase>(std::move(buffer));
+    }
     const AdapterInfo& info = buffer->device()->info();
     const Bytes held = buffer->device()->silicon()->account()->held() - bytes;
     const base::Sizes size(bytes, info.memory - std::min(held, info.memory));
