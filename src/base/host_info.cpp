@@ -132,7 +132,7 @@ void prefer_huge_pages(void* memory, Bytes size) noexcept {
   constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + page - 1) / page * page;
   const std::uintptr_t last = (begin + size.count) / page * page;
-  // Less memory may be part of a heap that others use. A system without huge pages refuses, which changes nothing.
+  // Less memory may be part of a heap that others use. A system without huge pages refuses: nothing changes.
   if (last < first + 2 * page) return;
   (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }

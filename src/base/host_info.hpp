@@ -29,7 +29,7 @@ Bytes host_memory();
 /// process's control groups.
 Bytes available_memory();
 
-/// Asks the system for huge pages, where `memory` has some MiB: the first access to it then takes a fraction of the time.
+/// Asks the system for huge pages if the memory has at least some MiB. Its first access then takes a fraction of the time.
 void prefer_huge_pages(void* memory, Bytes size) noexcept;
 
 /// Returns the part of the last 10 s in which some process of the machine waited for memory; 0 if the system does not tell.
