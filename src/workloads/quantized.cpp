@@ -41,7 +41,7 @@ const auto& product_kernel(bool few) {
 }
 const auto& int8_product_kernel() {
   static const auto kernel =
-      make_product<std::uint8_t>(kernels::quantized_matmul_int8, cpu::multiply_int8_rows, 64);
+      make_product<std::uint8_t>(kernels::quantized_matmul_int8, cpu::multiply_int8_rows, 256);
   return kernel;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "cpu.hpp"
 
@@ -20,6 +21,13 @@ struct BlockHeader {
   float scale = 0;
   float zero = 0;
   float minimum = 0;
+};
+
+/// Rows of blocks q8_0, unpacked once for many columns.
+struct Int8Rows {
+  const std::int16_t* integers = nullptr;  ///< 32 of each block
+  const float* scales = nullptr;           ///< of each block
+  const float* sums = nullptr;             ///< of the integers of each block, times its scale
 };
 
 }  // namespace cpu
@@ -168,58 +176,72 @@ HWY_INLINE hn::Vec<D16> load_integers(const std::uint8_t* integers, std::size_t 
     return hn::ShiftRight<4>(hn::PromoteTo(d, hn::LoadU(bytes, integers + i - n / 2)));
 }
 
-/// Sets y[r y_step] to the product of row r of x, of `blocks` blocks q8_0, with a row of weights.
-template <bool narrow, std::size_t rows>
-void multiply_int8_as(const std::uint8_t* x, std::size_t blocks, const std::uint8_t* weights,
-                      BlockLayout layout, float* y, std::size_t y_step) {
+/// Unpacks `count` blocks q8_0.
+void unpack_int8(const std::uint8_t* blocks, std::size_t count, std::int16_t* integers, float* scales,
+                 float* sums) {
+  const D16 d;
+  for (std::size_t k = 0; k < count; ++k, blocks += 34) {
+    scales[k] = half_at(blocks);
+    for (std::size_t i = 0; i < 32; i += hn::Lanes(d))
+      hn::StoreU(load_integers<false>(blocks + 2, 32, i), d, integers + 32 * k + i);
+    int sum = 0;
+    for (std::size_t i = 0; i < 32; ++i) sum += integers[32 * k + i];
+    sums[k] = scales[k] * static_cast<float>(sum);
+  }
+}
+
+/// Sets y[r y_step] to the product of row r of x, of `blocks` blocks, with a row of weights.
+template <bool narrow, bool has_minimum, std::size_t rows>
+void multiply_int8_as(Int8Rows x, std::size_t blocks, const std::uint8_t* weights, BlockLayout layout,
+                      float* y, std::size_t y_step) {
   const D16 d16;
   const D32 d32;
   const hn::RebindToFloat<D32> d;
   using Floats = hn::Vec<decltype(d)>;
   using Integers = hn::Vec<D32>;
-  constexpr std::size_t of_x = 34;
   const std::size_t n = layout.group(), per_block = n / 32, bytes = layout.bytes();
   Floats sums[rows];
+  float minima[rows] = {};
   for (Floats& sum : sums) sum = hn::Zero(d);
   for (std::size_t first = 0; first < blocks; first += per_block, weights += bytes) {
     const BlockHeader header = header_of(weights, layout);
-    const auto zero = hn::Set(d32, static_cast<std::int32_t>(header.zero));
-    for (std::size_t part = 0; part < per_block; ++part) {
-      const std::uint8_t* from = x + (first + part) * of_x;
-      for (std::size_t r = 0; r < rows; ++r, from += blocks * of_x) {
-        Integers products = hn::Zero(d32), others = products, plain = products, rest = products;
+    // An integer less this part of the zero has 16 bits. Zeros that `quantize` makes have no other part.
+    const int zero = static_cast<int>(header.zero), part_of_zero = std::clamp(zero, -16384, 16384);
+    const auto near_zero = hn::Set(d16, static_cast<std::int16_t>(part_of_zero));
+    for (std::size_t part = 0; part < per_block; ++part)
+      for (std::size_t r = 0; r < rows; ++r) {
+        const std::size_t block = r * blocks + first + part;
+        Integers products = hn::Zero(d32), others = products;
         for (std::size_t i = 0; i < 32; i += hn::Lanes(d16)) {
-          const auto q = load_integers<narrow>(weights + layout.header, n, part * 32 + i);
-          const auto v = load_integers<false>(from + 2, 32, i);
-          products = hn::ReorderWidenMulAccumulate(d32, q, v, products, others);
-          plain = hn::ReorderWidenMulAccumulate(d32, hn::Set(d16, std::int16_t{1}), v, plain, rest);
+          const auto q = hn::Sub(load_integers<narrow>(weights + layout.header, n, part * 32 + i), near_zero);
+          products = hn::ReorderWidenMulAccumulate(d32, q, hn::LoadU(d16, x.integers + 32 * block + i),
+                                                   products, others);
         }
         products = hn::Add(products, others);
-        plain = hn::Add(plain, rest);
-        const float scale = half_at(from);
-        const Floats exact = hn::ConvertTo(d, hn::Sub(products, hn::Mul(zero, plain)));
-        sums[r] = hn::MulAdd(hn::Set(d, scale * header.scale), exact, sums[r]);
-        if (header.minimum != 0)
-          sums[r] = hn::MulAdd(hn::Set(d, scale * header.minimum), hn::ConvertTo(d, plain), sums[r]);
+        sums[r] = hn::MulAdd(hn::Set(d, x.scales[block] * header.scale), hn::ConvertTo(d, products), sums[r]);
+        if constexpr (has_minimum) minima[r] += x.sums[block] * header.minimum;
+        if (zero != part_of_zero)
+          minima[r] -= x.sums[block] * header.scale * static_cast<float>(zero - part_of_zero);
       }
-    }
   }
-  for (std::size_t r = 0; r < rows; ++r) y[r * y_step] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
+  for (std::size_t r = 0; r < rows; ++r) y[r * y_step] = hn::GetLane(hn::SumOfLanes(d, sums[r])) + minima[r];
 }
 template <std::size_t rows>
-void multiply_int8_of(const std::uint8_t* x, std::size_t blocks, const std::uint8_t* weights,
-                      BlockLayout layout, float* y, std::size_t y_step) {
+void multiply_int8_of(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights, BlockLayout layout,
+                      float* y, std::size_t y_step) {
   if (layout.bits == 8)
-    multiply_int8_as<false, rows>(x, blocks, weights, layout, y, y_step);
+    multiply_int8_as<false, false, rows>(x, blocks, weights, layout, y, y_step);
+  else if (layout.type == static_cast<std::uint32_t>(BlockType::q4_1))
+    multiply_int8_as<true, true, rows>(x, blocks, weights, layout, y, y_step);
   else
-    multiply_int8_as<true, rows>(x, blocks, weights, layout, y, y_step);
+    multiply_int8_as<true, false, rows>(x, blocks, weights, layout, y, y_step);
 }
-void multiply_int8_row(const std::uint8_t* x, std::size_t blocks, const std::uint8_t* weights,
-                       BlockLayout layout, float* y) {
+void multiply_int8_row(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights,
+                       const BlockLayout& layout, float* y) {
   multiply_int8_of<1>(x, blocks, weights, layout, y, 1);
 }
-void multiply_four_int8_rows(const std::uint8_t* x, std::size_t blocks, const std::uint8_t* weights,
-                             BlockLayout layout, float* y, std::size_t y_step) {
+void multiply_four_int8_rows(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights,
+                             const BlockLayout& layout, float* y, std::size_t y_step) {
   multiply_int8_of<rows_per_tile>(x, blocks, weights, layout, y, y_step);
 }
 
@@ -240,6 +262,7 @@ namespace {
 HWY_EXPORT(widen_blocks);
 HWY_EXPORT(multiply_row);
 HWY_EXPORT(multiply_four_rows);
+HWY_EXPORT(unpack_int8);
 HWY_EXPORT(multiply_int8_row);
 HWY_EXPORT(multiply_four_int8_rows);
 
@@ -360,25 +383,17 @@ Range units_in(Range range, const QuantizedProduct& shape) {
   return {items.first / lanes_per_unit, items.last / lanes_per_unit, range.grid};
 }
 
-/// Computes units by functions for one row of x and for four. Rows of x are `step` elements apart and have `length`.
-template <class X, class One, class Four>
-void multiply_units(Range range, const X* x, std::size_t step, std::size_t length,
-                    const std::uint8_t* weights, float* y, const QuantizedProduct& shape, BlockLayout layout,
-                    One one, Four four) {
+/// Calls `f(first row, column, rows, weights of the column)` for each unit.
+template <class F>
+void for_units(Range range, const std::uint8_t* weights, const QuantizedProduct& shape, BlockLayout layout,
+               F f) {
   const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
   for (std::uint64_t unit : units_in(range, shape)) {
     const std::uint64_t block = unit / columns_per_block;
     const std::uint64_t row = block % shape.tiles * rows_per_tile;
     const std::uint64_t column = block / shape.tiles * columns_per_block + unit % columns_per_block;
-    if (column >= shape.columns) continue;
-    const X* const from = x + row * step;
-    const std::uint8_t* const of_column = weights + column * row_bytes;
-    float* const to = y + row * shape.columns + column;
-    if (row + rows_per_tile <= shape.rows)
-      four(from, length, of_column, layout, to, shape.columns);
-    else
-      for (std::uint64_t r = 0; row + r < shape.rows; ++r)
-        one(from + r * step, length, of_column, layout, to + r * shape.columns);
+    if (column < shape.columns && row < shape.rows)
+      f(row, column, std::min<std::uint64_t>(shape.rows - row, rows_per_tile), weights + column * row_bytes);
   }
 }
 
@@ -401,16 +416,47 @@ void dequantize(Range range, std::span<const std::uint8_t> blocks, std::span<flo
 
 void multiply_few_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                        std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
-  multiply_units(range, x.data(), shape.inner, shape.inner, weights.data(), y.data(), shape, layout,
-                 HWY_DYNAMIC_DISPATCH(multiply_row), HWY_DYNAMIC_DISPATCH(multiply_four_rows));
+  for_units(range, weights.data(), shape, layout,
+            [&](std::uint64_t row, std::uint64_t column, std::uint64_t rows, const std::uint8_t* of_column) {
+              const float* const from = x.data() + row * shape.inner;
+              float* const to = y.data() + row * shape.columns + column;
+              if (rows == rows_per_tile) {
+                HWY_DYNAMIC_DISPATCH(multiply_four_rows)
+                (from, shape.inner, of_column, layout, to, shape.columns);
+                return;
+              }
+              for (std::uint64_t r = 0; r < rows; ++r) HWY_DYNAMIC_DISPATCH(multiply_row)
+              (from + r * shape.inner, shape.inner, of_column, layout, to + r * shape.columns);
+            });
 }
 
 void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<const std::uint8_t> weights,
                         std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
   const std::size_t blocks = shape.inner / 32;
-  multiply_units(range, x.data(), blocks * block_bytes({.type = BlockType::q8_0}), blocks, weights.data(),
-                 y.data(), shape, layout, HWY_DYNAMIC_DISPATCH(multiply_int8_row),
-                 HWY_DYNAMIC_DISPATCH(multiply_four_int8_rows));
+  const std::size_t bytes = blocks * block_bytes({.type = BlockType::q8_0});
+  std::vector<std::int16_t> integers;
+  std::vector<float> scales, sums;
+  std::uint64_t unpacked = shape.rows;  // the first row of those that are unpacked
+  for_units(range, weights.data(), shape, layout,
+            [&](std::uint64_t row, std::uint64_t column, std::uint64_t rows, const std::uint8_t* of_column) {
+              if (row != unpacked) {
+                unpacked = row;
+                integers.resize(rows * blocks * 32);
+                scales.resize(rows * blocks);
+                sums.resize(rows * blocks);
+                HWY_DYNAMIC_DISPATCH(unpack_int8)
+                (x.data() + row * bytes, rows * blocks, integers.data(), scales.data(), sums.data());
+              }
+              float* const to = y.data() + row * shape.columns + column;
+              if (rows == rows_per_tile) {
+                HWY_DYNAMIC_DISPATCH(multiply_four_int8_rows)
+                ({integers.data(), scales.data(), sums.data()}, blocks, of_column, layout, to, shape.columns);
+                return;
+              }
+              for (std::uint64_t r = 0; r < rows; ++r) HWY_DYNAMIC_DISPATCH(multiply_int8_row)
+              ({integers.data() + r * blocks * 32, scales.data() + r * blocks, sums.data() + r * blocks},
+               blocks, of_column, layout, to + r * shape.columns);
+            });
 }
 
 void multiply_many_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,

@@ -235,6 +235,22 @@ TEST_CASE("quantized_matmul is right for shapes beside its limits", "[workloads]
       }
 }
 
+TEST_CASE("quantized_matmul takes zero points of any 16 bits", "[workloads][quantized]") {
+  for (const std::string& leg : legs())
+    for (const Quantization& q : quantizations) {
+      if (q.type != BlockType::int4 && q.type != BlockType::int8) continue;
+      constexpr std::size_t rows = 5, columns = 6, inner = 256;
+      const auto x = numbers(rows * inner, 15);
+      ByteVector weights = reference::quantize(weights_of(columns * inner, 16), q);
+      const std::int16_t zeros[] = {-32768, -16385, -16384, 16384, 16385, 32767, -129, 255};
+      for (std::size_t block = 0; block * block_bytes(q) < weights.size(); ++block)
+        std::memcpy(&weights[block * block_bytes(q) + 2], &zeros[block % std::size(zeros)], 2);
+      INFO(leg << ", " << name(q));
+      CHECK(differing_product(multiplied(x, weights, rows, columns, q, leg), x, weights, rows, q) == "");
+      check_int8_product(x, weights, rows, columns, q, leg);
+    }
+}
+
 TEST_CASE("quantized_matmul of empty rows is zero", "[workloads][quantized]") {
   for (const std::string& leg : legs())
     for (std::size_t rows : {1u, 3u, 20u})
