@@ -166,7 +166,7 @@ TEST_CASE("collatz is right if its grid has more than one row", "[workloads][col
   }
 }
 
-TEST_CASE("collatz and its summary are right beyond 4 GiB", "[workloads][collatz][large]") {
+TEST_CASE("collatz and its summary are right beyond 4 GiB", "[workloads][collatz][large][.huge]") {
   if (!has_leg("cpu")) return;
   const std::size_t count = (std::size_t{1} << 28) / 3 * 2 + 70'001;
   std::vector<CollatzResult> results(count);

@@ -384,7 +384,7 @@ TEST_CASE("quantized workloads are right if their grids have more than one row",
   }
 }
 
-TEST_CASE("quantize and dequantize are right beyond 4 GiB", "[workloads][quantized][large]") {
+TEST_CASE("quantize and dequantize are right beyond 4 GiB", "[workloads][quantized][large][.huge]") {
   if (!has_leg("cpu")) return;
   constexpr Quantization q{.type = BlockType::q8_0};
   const std::size_t count = (std::size_t{1} << 30) + 32 * 101;

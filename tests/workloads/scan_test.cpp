@@ -211,7 +211,7 @@ TEST_CASE("scan is right if its grid has more than one row", "[workloads][scan][
   }
 }
 
-TEST_CASE("scan is right beyond 4 GiB", "[workloads][scan][large]") {
+TEST_CASE("scan is right beyond 4 GiB", "[workloads][scan][large][.huge]") {
   if (!has_leg("cpu")) return;
   const std::vector<std::uint64_t> x((std::size_t{1} << 29) + 70001, 3);
   std::vector<std::uint64_t> sums(x.size());

@@ -198,7 +198,7 @@ TEST_CASE("sort is right on the CPU if its grid has more than one row", "[worklo
   CHECK(equal_bits(sorted, expected));
 }
 
-TEST_CASE("sort orders more than 4 GiB on the CPU", "[workloads][sort][large]") {
+TEST_CASE("sort orders more than 4 GiB on the CPU", "[workloads][sort][large][.huge]") {
   if (!has_leg("cpu")) return;
   // Rows of one tile: longer ones take scratch memory of more than a lane may have.
   constexpr std::size_t columns = 2, size = columns * ((std::size_t{1} << 28) + 7);

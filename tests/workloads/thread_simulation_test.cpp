@@ -87,7 +87,7 @@ TEST_CASE("thread_simulation is right if its grid has more than one row",
   }
 }
 
-TEST_CASE("thread_simulation is right beyond 4 GiB", "[workloads][thread_simulation][large]") {
+TEST_CASE("thread_simulation is right beyond 4 GiB", "[workloads][thread_simulation][large][.huge]") {
   if (!has_leg("cpu")) return;
   std::vector<SimulatedThread> last((std::size_t{1} << 28) + 1001);
   std::vector<ThreadDepth> depths(1);

@@ -133,7 +133,7 @@ TEST_CASE("top_k needs no elements", "[workloads][top_k]") {
   }
 }
 
-TEST_CASE("top_k finds elements of more than 4 GiB on the CPU", "[workloads][top_k][large]") {
+TEST_CASE("top_k finds elements of more than 4 GiB on the CPU", "[workloads][top_k][large][.huge]") {
   if (!has_leg("cpu")) return;
   const std::size_t size = (std::size_t{1} << 30) + 12'345;
   std::vector<float> x(size, 0.5f);

@@ -98,7 +98,7 @@ TEST_CASE("transpose reads and writes parts of arrays, and nothing beside them",
     }
 }
 
-TEST_CASE("transpose is right beyond 4 GiB", "[workloads][transpose][large]") {
+TEST_CASE("transpose is right beyond 4 GiB", "[workloads][transpose][large][.huge]") {
   if (!has_leg("cpu")) return;
   const std::size_t rows = 3, columns = (std::size_t{1} << 32) / 3 + 5;
   if (columns > 0x7fff'ffff) return test::skip("the dimension is too large");
