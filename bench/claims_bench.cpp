@@ -21,18 +21,12 @@
 
 #include "claim_kernels.hpp"
 #include "peers/fma_peak.hpp"
+#include "values.hpp"
 
 namespace {
 
 namespace workloads = wye::workloads;
-
-/// Returns numbers from -scale to scale, the same each time.
-std::vector<float> values(std::size_t n, unsigned seed, float scale = 1) {
-  std::mt19937 random(seed);
-  std::vector<float> v(n);
-  for (float& x : v) x = (static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f) * scale;
-  return v;
-}
+using wye_bench::values;
 
 /// Returns the runtime of a backend, the same one each time; null, with the row skipped, if it has no device.
 wye::Runtime* runtime_on(benchmark::State& state, const std::string& backend) {

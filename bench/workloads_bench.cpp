@@ -38,17 +38,12 @@
 
 #include "peers/fma_peak.hpp"
 #include "peers/force_layout.hpp"
+#include "values.hpp"
 
 namespace {
 
 namespace workloads = wye::workloads;
-
-std::vector<float> values(std::size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<float> v(n);
-  for (float& x : v) x = static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;
-  return v;
-}
+using wye_bench::values;
 
 wye::Runtime& runtime() {
   static wye::Runtime runtime = wye::Runtime::open({.pool = {.backends = {"cpu"}}}).value();

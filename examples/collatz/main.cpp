@@ -4,24 +4,23 @@
 #include <wye/wye.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <random>
 #include <span>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "canvas.hpp"
 #include "files.hpp"
+#include "text.hpp"
 
 namespace {
 
 namespace workloads = wye::workloads;
 using document_network::Canvas;
+using document_network::read_number;
 using workloads::CollatzEnd;
 using workloads::CollatzResult;
 using workloads::CollatzSummary;
@@ -39,12 +38,6 @@ constexpr const char* usage =
     "collatz [--order ordered|records|random] [--count N] [--first N] [--seed N] [--out DIR]\n"
     "  ordered: N numbers from the first one on; records: numbers around records of steps;\n"
     "  random: ranges of 1,000 numbers, which have up to 100 bits\n";
-
-bool read_number(const char* text, std::uint64_t& value) {
-  const char* const end = text + std::strlen(text);
-  const auto read = std::from_chars(text, end, value);
-  return read.ec == std::errc() && read.ptr == end;
-}
 
 /// Returns whether all arguments are valid.
 bool read_arguments(int argc, char** argv, Options& options) {

@@ -1,10 +1,12 @@
 #pragma once
 /// Reads, splits and displays text of unknown origin.
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace document_network {
 
@@ -34,6 +36,14 @@ void for_each_word(std::string_view text, const std::function<void(std::string_v
 /// Returns `text` for a terminal or picture: bytes that are not UTF-8 and control characters become U+FFFD; text longer
 /// than `limit` characters loses its middle.
 std::string printable(std::string_view text, std::size_t limit = static_cast<std::size_t>(-1));
+
+/// Sets `value` to the number that `text` is. Returns whether it is one, and nothing else.
+template <class T>
+bool read_number(std::string_view text, T& value) {
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
+}
 
 /// Counts the characters of UTF-8 text.
 std::size_t length(std::string_view text);

@@ -6,21 +6,19 @@
 #include <wye/wye.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <random>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "canvas.hpp"
 #include "files.hpp"
+#include "text.hpp"
 
 namespace {
 
@@ -44,12 +42,6 @@ constexpr const char* usage =
     "  --raw: writes each frame of one view to standard output, four bytes for each pixel:\n"
     "         live_views --raw network | ffplay -f rawvideo -pixel_format rgba -video_size 1280x720 -\n";
 
-bool read_number(const char* text, std::uint32_t least, std::uint32_t& value) {
-  const char* const end = text + std::strlen(text);
-  const auto read = std::from_chars(text, end, value);
-  return read.ec == std::errc() && read.ptr == end && value >= least;
-}
-
 /// Returns whether all arguments are valid.
 bool read_arguments(int argc, char** argv, Options& options) {
   const std::pair<const char*, std::uint32_t*> numbers[] = {{"--width", &options.width},
@@ -67,7 +59,9 @@ bool read_arguments(int argc, char** argv, Options& options) {
     } else {
       const auto* const number = std::find_if(std::begin(numbers), std::end(numbers),
                                               [&](const auto& n) { return name == n.first; });
-      if (number == std::end(numbers) || !read_number(argv[i + 1], 1, *number->second)) return false;
+      if (number == std::end(numbers) || !document_network::read_number(argv[i + 1], *number->second) ||
+          *number->second == 0)
+        return false;
     }
   }
   return options.raw.empty() || options.raw == "network" || options.raw == "heatmap" ||

@@ -1,6 +1,7 @@
 // Declarations that the kernels of force_layout share. Scratch memory `bodies` has x of all nodes, y of all nodes and their
 // masses. A node whose position does not count has zeros. `forces` has x of all nodes, then y. `state` has the forces of
 // the iteration before in the same order, the speed, the swinging and the traction.
+#include "float_bits.glsl"
 
 const uint links_that_count = 65536;
 
@@ -10,8 +11,6 @@ uvec2 links_of(ConstWordSpan offsets, uint links, uint node) {
   return uvec2(first, last > first ? min(last - first, links_that_count) : 0);
 }
 
-// Compares bits, because drivers may assume that no number is NaN.
-bool is_below(float v, float limit) { return (floatBitsToUint(v) & 0x7fffffff) <= floatBitsToUint(limit); }
 bool is_coordinate(float v) { return is_below(v, 1073741824.0); }          // 2^30
 bool is_force(float v) { return is_below(v, 1152921504606846976.0); }      // 2^60
 

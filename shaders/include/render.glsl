@@ -3,6 +3,7 @@
 // opacity and its color, 10 bits for each channel. Points are strokes without length. A negative `outer` marks strokes that are
 // not drawn. `masks` has a bit for each bin of 128 x 128 pixels and stroke of the pass. `hits` has for each tile of 16 x 16
 // pixels a number, and so many pairs: the index of a word of its mask, and the word.
+#include "float_bits.glsl"
 
 struct Stroke {
   vec2 from;
@@ -71,9 +72,6 @@ uint color_of(vec3 channels) {
   return c.x | c.y << 10 | c.z << 20;
 }
 
-// Compare bits, because drivers may assume that no number is NaN.
-bool is_below(float v, float limit) { return (floatBitsToUint(v) & 0x7fffffff) <= floatBitsToUint(limit); }
-bool is_nan(float v) { return (floatBitsToUint(v) & 0x7fffffff) > 0x7f800000; }
 bool is_place(vec2 at) { return is_below(at.x, 1048576.0) && is_below(at.y, 1048576.0); }  // 2^20
 
 // Returns sin(2 pi turns). The built-in function is too inexact for positions.

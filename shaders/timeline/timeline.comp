@@ -2,6 +2,7 @@
 // Places evidence on a timeline: its importance fades with its distance from now.
 #include "span.glsl"
 #include "flat.glsl"
+#include "float_bits.glsl"
 
 struct Evidence {
   float timestamp;
@@ -32,8 +33,6 @@ layout(push_constant) uniform Arguments {
   float now;
   float decay;
 };
-
-bool is_nan(float v) { return (floatBitsToUint(v) & 0x7fffffff) > 0x7f800000; }
 
 // Returns importance exp(-x) for x >= 0, infinite or NaN. Returns 0 for x > 87, even if the importance is
 // infinite.

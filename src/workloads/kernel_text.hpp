@@ -1,11 +1,13 @@
 #pragma once
 /// The embedded texts of the library's kernels, and the kernels made from them.
+#include <wye/base/half.hpp>
 #include <wye/kernel/kernel.hpp>
 
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,14 @@ struct Tiles {
   std::optional<Extent3> glsl = std::nullopt;
   std::optional<Extent3> cuda = std::nullopt;
 };
+
+/// Returns the text for elements of T: float, half or bfloat16.
+template <class T>
+const KernelText& text_for(const KernelText& floats, const KernelText& halves, const KernelText& bfloats) {
+  if constexpr (std::is_same_v<T, half>) return halves;
+  if constexpr (std::is_same_v<T, bfloat16>) return bfloats;
+  return floats;
+}
 
 /// Makes a source of a text. The kernel room prefers a cubin that the device runs, then CUDA C++ if it can be
 /// compiled for the device. Otherwise it uses the PTX, which the driver compiles.

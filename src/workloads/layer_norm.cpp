@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "cpu.hpp"
 #include "layer_norm_kernels.hpp"
@@ -15,19 +14,13 @@ inline namespace v0 {
 namespace workloads {
 namespace {
 
-template <class T>
-const KernelText& row_norm_text() {
-  if constexpr (std::is_same_v<T, half>) return kernels::layer_norm_half;
-  if constexpr (std::is_same_v<T, bfloat16>) return kernels::layer_norm_bfloat16;
-  return kernels::layer_norm;
-}
-
 /// `Partials` is Write for a step that reads none, and ReadWrite for the others.
 template <class T, class Partials>
 const auto& row_norm_kernel() {
   static const auto kernel =
       make_kernel<Read<T>, ReadWrite<T>, Read<T>, Read<T>, Partials, Write<T>, RowSplit, NormStep>(
-          row_norm_text<T>(), {"x", "residual", "weight", "bias", "partials", "result", "split", "norm"}, {},
+          text_for<T>(kernels::layer_norm, kernels::layer_norm_half, kernels::layer_norm_bfloat16),
+          {"x", "residual", "weight", "bias", "partials", "result", "split", "norm"}, {},
           {host(cpu::row_norm<T>, {.tile = piece_tile})});
   return kernel;
 }

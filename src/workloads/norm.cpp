@@ -11,20 +11,10 @@ namespace workloads {
 namespace {
 
 template <class T>
-auto make_norm(const KernelText& text) {
-  return make_kernel<Read<T>, Write<float>, RowSplit, std::uint32_t>(
-      text, {"x", "results", "split", "norm"}, {}, {host(cpu::norm<T>, {.tile = piece_tile})});
-}
-const auto& norm_kernel(float) {
-  static const auto kernel = make_norm<float>(kernels::norm);
-  return kernel;
-}
-const auto& norm_kernel(half) {
-  static const auto kernel = make_norm<half>(kernels::norm_half);
-  return kernel;
-}
-const auto& norm_kernel(bfloat16) {
-  static const auto kernel = make_norm<bfloat16>(kernels::norm_bfloat16);
+const auto& norm_kernel() {
+  static const auto kernel = make_kernel<Read<T>, Write<float>, RowSplit, std::uint32_t>(
+      text_for<T>(kernels::norm, kernels::norm_half, kernels::norm_bfloat16),
+      {"x", "results", "split", "norm"}, {}, {host(cpu::norm<T>, {.tile = piece_tile})});
   return kernel;
 }
 
@@ -37,12 +27,12 @@ Job norm_job(Norm norm, const Read<T>& x, const Write<float>& results) {
   const auto which = static_cast<std::uint32_t>(norm);
   Steps steps;
   if (split.pieces == 1) {
-    steps.add(norm_kernel(T{}), split.items(), x, results, split, which);
+    steps.add(norm_kernel<T>(), split.items(), x, results, split, which);
   } else {
     const Scratch<float> norms(split.all_pieces());
     const RowSplit of_pieces = split_of(split.rows, split.pieces);
-    steps.add(norm_kernel(T{}), split.items(), x, norms, split, which);
-    steps.add(norm_kernel(float{}), of_pieces.items(), norms, results, of_pieces, which);
+    steps.add(norm_kernel<T>(), split.items(), x, norms, split, which);
+    steps.add(norm_kernel<float>(), of_pieces.items(), norms, results, of_pieces, which);
   }
   return std::move(steps).job("norm", workload_types::vector);
 }

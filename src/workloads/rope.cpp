@@ -3,7 +3,6 @@
 #include <cmath>
 #include <optional>
 #include <string>
-#include <type_traits>
 
 #include "cpu.hpp"
 #include "rope_kernels.hpp"
@@ -20,16 +19,10 @@ namespace {
 constexpr std::uint64_t longest_head = 65536;
 
 template <class T>
-const KernelText& rope_text() {
-  if constexpr (std::is_same_v<T, half>) return kernels::rope_half;
-  if constexpr (std::is_same_v<T, bfloat16>) return kernels::rope_bfloat16;
-  return kernels::rope;
-}
-
-template <class T>
 const auto& rope_kernel() {
   static const auto kernel = make_kernel<ReadWrite<T>, Read<std::uint32_t>, Rotation>(
-      rope_text<T>(), {"x", "positions", "shape"}, {}, {host(cpu::rope<T>, {.tile = piece_tile})});
+      text_for<T>(kernels::rope, kernels::rope_half, kernels::rope_bfloat16), {"x", "positions", "shape"}, {},
+      {host(cpu::rope<T>, {.tile = piece_tile})});
   return kernel;
 }
 

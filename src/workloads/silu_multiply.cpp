@@ -1,7 +1,5 @@
 #include <wye/workloads/silu_multiply.hpp>
 
-#include <type_traits>
-
 #include "cpu.hpp"
 #include "rows.hpp"
 #include "silu_multiply_kernels.hpp"
@@ -13,17 +11,10 @@ namespace workloads {
 namespace {
 
 template <class T>
-const KernelText& silu_text() {
-  if constexpr (std::is_same_v<T, half>) return kernels::silu_multiply_half;
-  if constexpr (std::is_same_v<T, bfloat16>) return kernels::silu_multiply_bfloat16;
-  return kernels::silu_multiply;
-}
-
-template <class T>
 const auto& silu_kernel() {
-  static const auto kernel =
-      make_kernel<Read<T>, Read<T>, Write<T>, RowSplit>(silu_text<T>(), {"gate", "up", "result", "split"}, {},
-                                                        {host(cpu::silu_multiply<T>, {.tile = piece_tile})});
+  static const auto kernel = make_kernel<Read<T>, Read<T>, Write<T>, RowSplit>(
+      text_for<T>(kernels::silu_multiply, kernels::silu_multiply_half, kernels::silu_multiply_bfloat16),
+      {"gate", "up", "result", "split"}, {}, {host(cpu::silu_multiply<T>, {.tile = piece_tile})});
   return kernel;
 }
 

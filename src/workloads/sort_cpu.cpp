@@ -297,8 +297,8 @@ class LineSorter {
  public:
   explicit LineSorter(std::uint32_t flip) : flip_(flip) {}
 
-  /// Sorts by insertion if the line is short, by vqsort keys of more than a digit without values, otherwise by the digits of the difference to the smallest key, from the
-  /// lowest on.
+  /// Sorts by insertion if the line is short, and by vqsort if its keys have more than a digit and no values. Otherwise sorts by
+  /// the digits of the difference to the smallest key, from the lowest on.
   void sort(ConstLine<T> from, std::size_t n, Line<T> to) {
     if (n <= 32) return insert(from, n, to);
     const KeyRange<Key> range = range_of(from.keys, n, flip_);
