@@ -12,6 +12,7 @@
 #include <span>
 
 #include "attention_stretch.hpp"
+#include "cached_rows.hpp"
 #include "pictures.hpp"
 #include "product.hpp"
 #include "quantization.hpp"
@@ -99,6 +100,18 @@ void silu_multiply(Range range, std::span<const T> gate, std::span<const T> up, 
 template <class T>
 void embed(Range range, std::span<const T> table, std::span<const std::uint32_t> tokens, std::span<T> result,
            RowSplit split, std::uint32_t vocabulary);
+
+/// The steps of attention to a cache; `shaders/include/cached_attention.glsl` documents the layout of the buffers.
+void attention_places(Range range, std::span<const std::uint32_t> offsets,
+                      std::span<const std::uint32_t> slots, std::span<const std::uint32_t> cached,
+                      std::span<std::uint32_t> places, SequenceRows shape);
+template <class T>
+void cache_append(Range range, std::span<const T> k, std::span<const T> v, std::span<T> key_cache,
+                  std::span<T> value_cache, std::span<const std::uint32_t> places, CacheRows shape);
+template <class T>
+void cached_attention(Range range, std::span<const T> q, std::span<const T> keys, std::span<const T> values,
+                      std::span<const std::uint32_t> places, std::span<float> state, std::span<T> result,
+                      CachedStretches shape);
 
 /// The bits of a factor of any type, a kernel parameter.
 struct ScaleFactor {
