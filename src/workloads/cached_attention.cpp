@@ -163,7 +163,7 @@ std::optional<std::string> no_sequence_sizes(const std::string& of, const Sequen
   return std::nullopt;
 }
 
-/// Finds the most keys that a row sees, as far as the host sees the arrays. Returns the reason if these are invalid.
+/// Finds the most keys that a row sees, or a limit if the arrays are not in host memory. Returns the reason if these are invalid.
 template <class T>
 std::optional<std::string> no_sequences(const std::string& of, const SequenceArguments<T>& a,
                                         std::uint64_t& longest) {

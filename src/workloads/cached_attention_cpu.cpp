@@ -118,7 +118,7 @@ struct FloatRows {
   std::size_t step;
 };
 
-/// Converts the rows of a stretch to floats. Rows of one sequence use what has been converted for the rows before them.
+/// Converts the rows of a stretch to floats. Rows of one sequence share them.
 template <class T>
 class StretchRows {
  public:
