@@ -82,28 +82,32 @@ struct SequenceArguments {
   std::uint64_t slots() const { return cache->keys.size() / (cache->capacity * key_columns()); }
 };
 
-std::string counted(const char* subject, std::uint64_t count) {
+std::string with_count(const char* subject, std::uint64_t count) {
   return std::string(subject) + " (" + std::to_string(count) + ")";
 }
 
-/// Returns the elements if they are in host memory.
-std::optional<std::span<const std::uint32_t>> seen_by_host(const Read<std::uint32_t>& numbers) {
+/// Elements in host memory.
+struct HostWords {
+  bool exist = false;
+  std::span<const std::uint32_t> words;
+};
+HostWords words_on_host(const Read<std::uint32_t>& numbers) {
   const auto& operand = numbers.operand();
-  if (operand.kind != wye::detail::Operand::Kind::host) return std::nullopt;
-  return std::span(static_cast<const std::uint32_t*>(operand.data), numbers.size());
+  if (operand.kind != wye::detail::Operand::Kind::host) return {};
+  return {true, {static_cast<const std::uint32_t*>(operand.data), numbers.size()}};
 }
 
 /// Returns the reason if heads, options or dimensions are invalid.
 std::optional<std::string> no_sequence_shape(const std::string& of, const SequenceShape& shape,
                                              const SequenceOptions& options) {
   const auto beyond = [&](const char* subject, std::uint64_t value, std::uint64_t limit) {
-    return counted(subject, value) + of + "exceeds the limit (" + std::to_string(limit) + ").";
+    return with_count(subject, value) + of + "exceeds the limit (" + std::to_string(limit) + ").";
   };
   if (shape.heads == 0) return "Number of heads (0)" + of + "is below the minimum (1).";
   if (shape.heads > most_sequence_heads) return beyond("Number of heads", shape.heads, most_sequence_heads);
   if (shape.heads % shape.key_value_heads != 0)
-    return counted("Number of heads", shape.heads) + of + "is no multiple of the number of key/value heads (" +
-           std::to_string(shape.key_value_heads) + ").";
+    return with_count("Number of heads", shape.heads) + of +
+           "is no multiple of the number of key/value heads (" + std::to_string(shape.key_value_heads) + ").";
   if (shape.head_size == 0) return "Head size (0)" + of + "is below the minimum (1).";
   if (shape.head_size > largest_head) return beyond("Head size", shape.head_size, largest_head);
   if (shape.value_size > largest_head) return beyond("Value size", shape.value_size, largest_head);
@@ -131,7 +135,7 @@ std::optional<std::string> no_sequence_sizes(const std::string& of, const Sequen
     return elements("Queries", a.q.size()) + "are no whole rows of " +
            heads_of(a.shape.heads, a.shape.head_size);
   if (a.rows() > most_sequence_rows)
-    return counted("Number of rows", a.rows()) + of + "exceeds the limit (" +
+    return with_count("Number of rows", a.rows()) + of + "exceeds the limit (" +
            std::to_string(most_sequence_rows) + ").";
   auto why = not_rows("Keys", a.k.size(), a.shape.key_value_heads, a.shape.head_size);
   if (!why) why = not_rows("Values", a.v.size(), a.shape.key_value_heads, a.shape.value_size);
@@ -144,13 +148,13 @@ std::optional<std::string> no_sequence_sizes(const std::string& of, const Sequen
 
   const std::uint64_t capacity = a.cache->capacity;
   if (capacity == 0 || capacity > most_sequence_rows)
-    return counted("Capacity", capacity) + of + "is not between 1 and " +
+    return with_count("Capacity", capacity) + of + "is not between 1 and " +
            std::to_string(most_sequence_rows) + ".";
   if (a.cache->keys.size() % (capacity * a.key_columns()) != 0)
     return elements("Cache of keys", a.cache->keys.size()) + "has no whole number of slots of " +
            std::to_string(capacity) + " rows of " + heads_of(a.shape.key_value_heads, a.shape.head_size);
   if (a.slots() * capacity > largest_dimension)
-    return counted("Number of rows of the cache", a.slots() * capacity) + of + "exceeds the limit (" +
+    return with_count("Number of rows of the cache", a.slots() * capacity) + of + "exceeds the limit (" +
            std::to_string(largest_dimension) + ").";
   if (a.cache->values.size() != a.slots() * capacity * a.value_columns())
     return elements("Cache of values", a.cache->values.size()) + "has not " + std::to_string(a.slots()) +
@@ -168,41 +172,44 @@ template <class T>
 std::optional<std::string> no_sequences(const std::string& of, const SequenceArguments<T>& a,
                                         std::uint64_t& longest) {
   longest = a.cache ? a.cache->capacity : a.rows();
-  const auto offsets = seen_by_host(a.offsets);
-  if (!offsets) return std::nullopt;
+  const auto [offsets_exist, offsets] = words_on_host(a.offsets);
+  if (!offsets_exist) return std::nullopt;
   const auto element = [](const char* subject, std::size_t i, std::uint64_t value) {
     return std::string(subject) + " " + std::to_string(i) + " (" + std::to_string(value) + ")";
   };
-  if (offsets->front() != 0) return element("Offset", 0, offsets->front()) + of + "is not 0.";
-  for (std::size_t i = 1; i < offsets->size(); ++i)
-    if ((*offsets)[i] < (*offsets)[i - 1])
-      return element("Offset", i, (*offsets)[i]) + of + "is below the offset before it (" +
-             std::to_string((*offsets)[i - 1]) + ").";
-  if (offsets->back() != a.rows())
-    return element("Offset", offsets->size() - 1, offsets->back()) + of + "is not the number of rows (" +
+  if (offsets.front() != 0) return element("Offset", 0, offsets.front()) + of + "is not 0.";
+  for (std::size_t i = 1; i < offsets.size(); ++i)
+    if (offsets[i] < offsets[i - 1])
+      return element("Offset", i, offsets[i]) + of + "is below the offset before it (" +
+             std::to_string(offsets[i - 1]) + ").";
+  if (offsets.back() != a.rows())
+    return element("Offset", offsets.size() - 1, offsets.back()) + of + "is not the number of rows (" +
            std::to_string(a.rows()) + ").";
 
-  const auto cached = a.cache ? seen_by_host(a.cache->cached) : std::nullopt,
-             slots = a.cache ? seen_by_host(a.cache->slots) : std::nullopt;
+  HostWords cached, slots;
+  if (a.cache) {
+    cached = words_on_host(a.cache->cached);
+    slots = words_on_host(a.cache->slots);
+  }
   const std::uint64_t limit = longest;
-  if (!a.cache || cached) longest = 0;
+  if (!a.cache || cached.exist) longest = 0;
   std::vector<std::uint32_t> used;
   for (std::size_t s = 0; s < a.sequences(); ++s) {
-    const std::uint64_t tokens = (*offsets)[s + 1] - (*offsets)[s], before = cached ? (*cached)[s] : 0;
+    const std::uint64_t tokens = offsets[s + 1] - offsets[s], before = cached.exist ? cached.words[s] : 0;
     if (tokens == 0) continue;
     if (a.cache && before + tokens > limit)
       return element("Sequence", s, before + tokens) + of + "has more tokens than the cache (" +
              std::to_string(limit) + ").";
     longest = std::max(longest, before + tokens);
-    if (!slots) continue;
-    if ((*slots)[s] >= a.slots())
-      return element("Slot", s, (*slots)[s]) + of + "is not below the number of slots (" +
+    if (!slots.exist) continue;
+    if (slots.words[s] >= a.slots())
+      return element("Slot", s, slots.words[s]) + of + "is not below the number of slots (" +
              std::to_string(a.slots()) + ").";
-    used.push_back((*slots)[s]);
+    used.push_back(slots.words[s]);
   }
   std::sort(used.begin(), used.end());
   const auto twice = std::adjacent_find(used.begin(), used.end());
-  if (twice != used.end()) return counted("Slot", *twice) + of + "is that of two sequences.";
+  if (twice != used.end()) return with_count("Slot", *twice) + of + "is that of two sequences.";
   return std::nullopt;
 }
 
@@ -217,7 +224,7 @@ Job attention_of_sequences(SequenceArguments<T> a) {
   if (!why) why = no_sequence_sizes(of, a);
   if (!why) why = no_sequences(of, a, longest);
   if (!why && longest * shape.heads > most_scores_of_row)
-    why = counted("Number of heads times the longest sequence", longest * shape.heads) + of +
+    why = with_count("Number of heads times the longest sequence", longest * shape.heads) + of +
           "exceeds the limit (" + std::to_string(most_scores_of_row) + ").";
   if (why) return refused(a.workload, workload_types::attention, *std::move(why));
 
@@ -249,8 +256,8 @@ Job attention_of_sequences(SequenceArguments<T> a) {
                        .sizes = narrowed(shape.head_size | shape.value_size << 16),
                        .stretches = narrowed((longest + cached_stretch - 1) / cached_stretch),
                        .adds_up = 0,
-                       .scale = a.options.scale.value_or(static_cast<float>(
-                           1.0 / std::sqrt(static_cast<double>(shape.head_size))))};
+                       .scale = a.options.scale.value_or(
+                           static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size))))};
   const std::uint64_t state_of_row = shape.heads * step.stretches * stretch_state(shape.value_size);
   const std::uint64_t most_rows =
       rows == 0 ? 0 : std::clamp<std::uint64_t>(state_of_step / state_of_row, 1, rows);

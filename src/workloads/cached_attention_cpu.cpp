@@ -199,8 +199,7 @@ void add_up_stretches(Range range, const std::uint32_t* places, const float* sta
   for (std::uint64_t query = items.first / items_of_sum; query < items.last / items_of_sum; ++query) {
     const std::uint32_t seen = places[words_of_place * (query / shape.heads) + 1];
     const float* const first = state + query * shape.stretches * step;
-    const float* const last =
-        first + (std::uint64_t{seen} + cached_stretch - 1) / cached_stretch * step;
+    const float* const last = first + (std::uint64_t{seen} + cached_stretch - 1) / cached_stretch * step;
     float most = std::numeric_limits<float>::lowest(), total = 0;
     for (const float* kept = first; kept != last; kept += step) most = std::max(most, kept[0]);
     std::fill_n(sums, columns, 0.0f);
@@ -241,8 +240,7 @@ void attention_places(Range range, std::span<const std::uint32_t> offsets,
                  slots[s - 1] < shape.slots && before < shape.capacity && own < shape.capacity - before) {
         place.first = slots[s - 1] * shape.capacity;
         place.own = place.first + before + own;
-        place.seen =
-            before + (shape.causal != 0 ? own + 1 : std::min(end - begin, shape.capacity - before));
+        place.seen = before + (shape.causal != 0 ? own + 1 : std::min(end - begin, shape.capacity - before));
       }
     }
     places[words_of_place * row] = place.first;
@@ -275,11 +273,11 @@ void cached_attention(Range range, std::span<const T> q, std::span<const T> keys
     add_up_stretches(range, places.data(), state.data(), result.data(), shape);
 }
 
-#define WYE_CACHED_ATTENTION(T)                                                                             \
-  template void cache_append(Range, std::span<const T>, std::span<const T>, std::span<T>, std::span<T>,     \
-                             std::span<const std::uint32_t>, CacheRows);                                    \
-  template void cached_attention(Range, std::span<const T>, std::span<const T>, std::span<const T>,         \
-                                 std::span<const std::uint32_t>, std::span<float>, std::span<T>,            \
+#define WYE_CACHED_ATTENTION(T)                                                                         \
+  template void cache_append(Range, std::span<const T>, std::span<const T>, std::span<T>, std::span<T>, \
+                             std::span<const std::uint32_t>, CacheRows);                                \
+  template void cached_attention(Range, std::span<const T>, std::span<const T>, std::span<const T>,     \
+                                 std::span<const std::uint32_t>, std::span<float>, std::span<T>,        \
                                  CachedStretches);
 WYE_CACHED_ATTENTION(float)
 WYE_CACHED_ATTENTION(half)

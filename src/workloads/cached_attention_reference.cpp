@@ -29,8 +29,8 @@ std::vector<double> attended_sequences(const SequencesOnHost<T>& a) {
   const std::size_t heads = a.shape.heads, size = a.shape.head_size,
                     key_heads = a.shape.key_value_heads == 0 ? heads : a.shape.key_value_heads,
                     columns = a.shape.value_size == 0 ? size : a.shape.value_size;
-  const double scale = a.options.scale ? static_cast<double>(*a.options.scale)
-                                       : 1.0 / std::sqrt(static_cast<double>(size));
+  const double scale =
+      a.options.scale ? static_cast<double>(*a.options.scale) : 1.0 / std::sqrt(static_cast<double>(size));
   std::vector<double> out(a.q.size() / size * columns);
   for (std::size_t s = 0; s + 1 < a.offsets.size(); ++s) {
     const std::size_t begin = a.offsets[s], end = a.offsets[s + 1], before = a.cache ? a.cache->cached[s] : 0;
@@ -43,7 +43,8 @@ std::vector<double> attended_sequences(const SequencesOnHost<T>& a) {
     }
     for (std::size_t i = 0; i < end - begin && before + i < most; ++i)
       for (std::size_t head = 0; head < heads; ++head) {
-        const std::size_t key_head = head / (heads / key_heads), seen = a.options.causal ? before + i + 1 : most;
+        const std::size_t key_head = head / (heads / key_heads),
+                          seen = a.options.causal ? before + i + 1 : most;
         // The head of a key, of `from` for new keys and of `cache` for those before.
         const auto head_of = [&](std::span<const T> from, std::span<const T> cache, std::size_t key,
                                  std::size_t count) {
@@ -54,8 +55,7 @@ std::vector<double> attended_sequences(const SequencesOnHost<T>& a) {
         std::vector<double> weights(seen);
         double largest = -std::numeric_limits<double>::infinity(), sum = 0;
         for (std::size_t key = 0; key < seen; ++key) {
-          const T* const numbers =
-              head_of(a.k, a.cache ? a.cache->keys : std::span<const T>(), key, size);
+          const T* const numbers = head_of(a.k, a.cache ? a.cache->keys : std::span<const T>(), key, size);
           for (std::size_t c = 0; c < size; ++c) weights[key] += number(query[c]) * number(numbers[c]);
           weights[key] *= scale;
           largest = std::max(largest, weights[key]);

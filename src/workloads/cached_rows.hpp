@@ -47,9 +47,7 @@ struct CachedStretches {
   std::uint32_t value_size() const { return sizes >> 16; }
   std::uint32_t group() const { return heads / key_value_heads; }
   std::uint32_t parts() const;
-  std::uint64_t workgroups() const {
-    return std::uint64_t{stretches} * key_value_heads * rows * parts();
-  }
+  std::uint64_t workgroups() const { return std::uint64_t{stretches} * key_value_heads * rows * parts(); }
 };
 
 /// The keys of a stretch, the queries of a workgroup, and the items of each of its queries in the second step.

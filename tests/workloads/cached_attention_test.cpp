@@ -18,14 +18,14 @@ using workloads::SequenceShape;
 namespace {
 
 /// The tokens of a sequence: of the job, and in the cache before it.
-struct Tokens {
+struct SequenceTokens {
   std::uint32_t added = 0;
   std::uint32_t cached = 0;
 };
 
 /// Sequences of a job. Slots are not in order, and more than there are sequences. Rows of the cache that no sequence has are NaN.
 template <class T>
-struct Batch {
+struct SequenceBatch {
   SequenceShape shape;
   SequenceOptions options;
   std::uint64_t capacity = 0;  // 0: no cache
@@ -49,10 +49,10 @@ void copy_rows(const std::vector<T>& from, std::size_t row, std::vector<T>& to, 
 }
 
 template <class T>
-Batch<T> batch_of(const SequenceShape& shape, const std::vector<Tokens>& sequences, std::uint64_t capacity,
-                  std::uint32_t seed, const SequenceOptions& options = {}) {
-  Batch<T> b{shape, options, capacity, {0}, {}, {}, {}, {}, {}, {}, {}};
-  for (const Tokens& tokens : sequences) b.offsets.push_back(b.offsets.back() + tokens.added);
+SequenceBatch<T> batch_of(const SequenceShape& shape, const std::vector<SequenceTokens>& sequences,
+                          std::uint64_t capacity, std::uint32_t seed, const SequenceOptions& options = {}) {
+  SequenceBatch<T> b{shape, options, capacity, {0}, {}, {}, {}, {}, {}, {}, {}};
+  for (const SequenceTokens& tokens : sequences) b.offsets.push_back(b.offsets.back() + tokens.added);
   b.q = elements<T>(b.rows() * shape.heads * shape.head_size, seed);
   b.k = elements<T>(b.rows() * b.key_columns(), seed + 1);
   b.v = elements<T>(b.rows() * b.value_columns(), seed + 2);
@@ -76,7 +76,7 @@ Batch<T> batch_of(const SequenceShape& shape, const std::vector<Tokens>& sequenc
 }
 
 template <class T>
-std::vector<double> exact_of(const Batch<T>& b) {
+std::vector<double> exact_of(const SequenceBatch<T>& b) {
   return b.capacity == 0
              ? reference::ragged_attention(b.q, b.k, b.v, b.offsets, b.shape, b.options)
              : reference::cached_attention(b.q, b.k, b.v, b.offsets, b.keys(), b.shape, b.options);
@@ -84,7 +84,7 @@ std::vector<double> exact_of(const Batch<T>& b) {
 
 /// Runs a job. The caches of `b` change.
 template <class T>
-std::vector<T> attended(Batch<T>& b, const std::string& leg) {
+std::vector<T> attended(SequenceBatch<T>& b, const std::string& leg) {
   auto out = poison<T>(b.rows() * b.result_columns());
   if (b.capacity == 0)
     run(workloads::ragged_attention(b.q, b.k, b.v, b.offsets, out, b.shape, b.options), leg);
@@ -98,14 +98,14 @@ std::vector<T> attended(Batch<T>& b, const std::string& leg) {
 
 /// The documented bound of each number.
 template <class T>
-Bound bound_of(const Batch<T>& b, const std::vector<double>& exact) {
-  Batch<T> sizes = b;
+Bound bound_of(const SequenceBatch<T>& b, const std::vector<double>& exact) {
+  SequenceBatch<T> sizes = b;
   sizes.v = sizes_of(b.v);
   sizes.value_cache = sizes_of(b.value_cache);
   const std::vector<double> of_values = exact_of(sizes);
   const std::size_t size = b.shape.head_size, heads = b.shape.heads, columns = b.value_size();
-  const double scale = b.options.scale ? std::abs(double{*b.options.scale})
-                                       : 1 / std::sqrt(static_cast<double>(size));
+  const double scale =
+      b.options.scale ? std::abs(double{*b.options.scale}) : 1 / std::sqrt(static_cast<double>(size));
   const auto number = [](T value) { return std::abs(static_cast<double>(static_cast<float>(value))); };
   std::vector<double> bounds(exact.size());
   for (std::size_t s = 0; s + 1 < b.offsets.size(); ++s) {
@@ -134,12 +134,12 @@ Bound bound_of(const Batch<T>& b, const std::vector<double>& exact) {
 
 /// Compares the results with the reference, and the cache with its contents before and the rows that are appended.
 template <class T>
-std::string differing_batch(const Batch<T>& before, const std::string& leg) {
-  Batch<T> after = before;
+std::string differing_batch(const SequenceBatch<T>& before, const std::string& leg) {
+  SequenceBatch<T> after = before;
   const std::vector<double> exact = exact_of(before);
   const std::string wrong = difference(floats(attended(after, leg)), exact, bound_of(before, exact));
   if (!wrong.empty() || before.capacity == 0) return wrong;
-  Batch<T> expected = before;
+  SequenceBatch<T> expected = before;
   for (std::size_t s = 0; s < before.slots.size(); ++s) {
     const std::size_t row = before.slots[s] * before.capacity + before.cached[s],
                       rows = before.offsets[s + 1] - before.offsets[s];
@@ -153,8 +153,8 @@ std::string differing_batch(const Batch<T>& before, const std::string& leg) {
 
 /// Sequence s of a batch alone: tokens [first, last), the cache as it is.
 template <class T>
-Batch<T> part_of(const Batch<T>& b, std::size_t s, std::uint32_t first, std::uint32_t last) {
-  Batch<T> part = b;
+SequenceBatch<T> part_of(const SequenceBatch<T>& b, std::size_t s, std::uint32_t first, std::uint32_t last) {
+  SequenceBatch<T> part = b;
   const std::size_t row = b.offsets[s] + first, rows = last - first;
   part.offsets = {0, last - first};
   const auto cut = [&](std::vector<T>& numbers, std::size_t columns) {
@@ -175,14 +175,14 @@ bool equal_rows(const std::vector<T>& some, const std::vector<T>& all, std::size
   return some.empty() || std::memcmp(some.data(), &all[first], some.size() * sizeof(T)) == 0;
 }
 
-constexpr SequenceShape sequence_shapes[] = {{1, 1, 1},      {1, 0, 64, 1},  {4, 2, 7},     {9, 3, 64},
-                                             {5, 1, 20, 33}, {8, 1, 16, 8},  {3, 3, 80},    {7, 7, 2, 129},
-                                             {2, 1, 256},    {4, 4, 31, 255}, {6, 2, 129, 3}, {12, 2, 5, 200}};
+constexpr SequenceShape sequence_shapes[] = {
+    {1, 1, 1},  {1, 0, 64, 1},  {4, 2, 7},   {9, 3, 64},      {5, 1, 20, 33}, {8, 1, 16, 8},
+    {3, 3, 80}, {7, 7, 2, 129}, {2, 1, 256}, {4, 4, 31, 255}, {6, 2, 129, 3}, {12, 2, 5, 200}};
 
 }  // namespace
 
 TEST_CASE("cached_attention is right for heads of any number and size", "[workloads][cached_attention]") {
-  const std::vector<Tokens> sequences{{1, 0}, {0, 9}, {1, 7}, {3, 0}, {0, 0}, {2, 12}};
+  const std::vector<SequenceTokens> sequences{{1, 0}, {0, 9}, {1, 7}, {3, 0}, {0, 0}, {2, 12}};
   for (const std::string& leg : legs())
     for_float_types([&](auto type) {
       using T = decltype(type);
@@ -199,7 +199,8 @@ TEST_CASE("cached_attention is right for heads of any number and size", "[worklo
 
 TEST_CASE("cached_attention is right for any lengths beside stretches of 256 keys",
           "[workloads][cached_attention]") {
-  const std::vector<Tokens> sequences{{1, 255}, {1, 256}, {2, 255}, {1, 511}, {3, 600}, {40, 230}, {1, 0}};
+  const std::vector<SequenceTokens> sequences{{1, 255}, {1, 256},  {2, 255}, {1, 511},
+                                              {3, 600}, {40, 230}, {1, 0}};
   for (const std::string& leg : legs())
     for_float_types([&](auto type) {
       using T = decltype(type);
@@ -216,8 +217,8 @@ TEST_CASE("cached_attention is right for any lengths beside stretches of 256 key
 TEST_CASE("cached_attention without rows gives nothing", "[workloads][cached_attention]") {
   for (const std::string& leg : legs())
     for (const std::uint64_t capacity : {0u, 3u})
-      for (const std::vector<Tokens>& sequences :
-           {std::vector<Tokens>{}, std::vector<Tokens>{{0, 0}, {0, 2}}}) {
+      for (const std::vector<SequenceTokens>& sequences :
+           {std::vector<SequenceTokens>{}, std::vector<SequenceTokens>{{0, 0}, {0, 2}}}) {
         INFO(leg);
         CHECK(differing_batch(batch_of<half>({4, 2, 5}, sequences, capacity, 21), leg) == "");
       }
@@ -229,8 +230,8 @@ TEST_CASE("cached_attention is right for random sequences", "[workloads][cached_
     const std::uint64_t key_heads = 1 + random() % 3, group = 1 + random() % 6;
     const SequenceShape shape{key_heads * group, key_heads, 1 + random() % 40, random() % 40};
     const std::uint64_t capacity = i % 3 == 0 ? 0 : 12 + random() % (i % 8 == 1 ? 300 : 12);
-    std::vector<Tokens> sequences(random() % 5);
-    for (Tokens& tokens : sequences) {
+    std::vector<SequenceTokens> sequences(random() % 5);
+    for (SequenceTokens& tokens : sequences) {
       tokens.added = static_cast<std::uint32_t>(random() % 4 == 0 ? random() % 9 : random() % 2);
       if (capacity != 0) tokens.cached = static_cast<std::uint32_t>(random() % (capacity - tokens.added + 1));
     }
@@ -249,7 +250,7 @@ TEST_CASE("cached_attention is right for random sequences", "[workloads][cached_
 
 TEST_CASE("the reference of ragged_attention is that of attention for each sequence and head",
           "[workloads][cached_attention]") {
-  const Batch<float> b = batch_of<float>({6, 2, 5, 3}, {{4, 0}, {1, 0}, {7, 0}}, 0, 31);
+  const SequenceBatch<float> b = batch_of<float>({6, 2, 5, 3}, {{4, 0}, {1, 0}, {7, 0}}, 0, 31);
   const std::vector<double> all = exact_of(b);
   for (std::size_t s = 0; s < 3; ++s)
     for (std::size_t head = 0; head < 6; ++head) {
@@ -261,7 +262,8 @@ TEST_CASE("the reference of ragged_attention is that of attention for each seque
           part.push_back(from[((begin + i / size) * heads + which) * size + i % size]);
         return part;
       };
-      const auto q = head_of(b.q, 6, head, 5), k = head_of(b.k, 2, head / 3, 5), v = head_of(b.v, 2, head / 3, 3);
+      const auto q = head_of(b.q, 6, head, 5), k = head_of(b.k, 2, head / 3, 5),
+                 v = head_of(b.v, 2, head / 3, 3);
       const std::vector<double> one = reference::attention(q, k, v, {1, rows, rows, 5, 3}, {.causal = true});
       for (std::size_t i = 0; i < one.size(); ++i)
         CHECK(std::abs(one[i] - all[((begin + i / 3) * 6 + head) * 3 + i % 3]) < 1e-12);
@@ -270,31 +272,31 @@ TEST_CASE("the reference of ragged_attention is that of attention for each seque
 
 TEST_CASE("cached_attention gives a row the same bits alone, in any batch and token by token",
           "[workloads][cached_attention]") {
-  const std::vector<Tokens> sequences{{3, 254}, {0, 4}, {1, 300}, {5, 0}, {2, 17}};
+  const std::vector<SequenceTokens> sequences{{3, 254}, {0, 4}, {1, 300}, {5, 0}, {2, 17}};
   for (const std::string& leg : legs())
     for_float_types([&](auto type) {
       using T = decltype(type);
       INFO(leg << ", " << name(element_type<T>()));
-      const Batch<T> b = batch_of<T>({10, 2, 33, 20}, sequences, 310, 41);
-      Batch<T> together = b;
+      const SequenceBatch<T> b = batch_of<T>({10, 2, 33, 20}, sequences, 310, 41);
+      SequenceBatch<T> together = b;
       const std::vector<T> all = attended(together, leg);
       for (std::size_t s = 0; s < sequences.size(); ++s) {
         INFO("sequence " << s);
-        Batch<T> alone = part_of(b, s, 0, sequences[s].added);
+        SequenceBatch<T> alone = part_of(b, s, 0, sequences[s].added);
         CHECK(equal_rows(attended(alone, leg), all, b.offsets[s] * b.result_columns()));
-        Batch<T> cache = b;
+        SequenceBatch<T> cache = b;
         for (std::uint32_t i = 0; i < sequences[s].added; ++i) {
-          Batch<T> one = part_of(cache, s, i, i + 1);
+          SequenceBatch<T> one = part_of(cache, s, i, i + 1);
           CHECK(equal_rows(attended(one, leg), all, (b.offsets[s] + i) * b.result_columns()));
           cache.key_cache = one.key_cache;
           cache.value_cache = one.value_cache;
         }
       }
       // Without a cache, too.
-      Batch<T> ragged = batch_of<T>({4, 2, 33, 20}, {{270, 0}, {3, 0}}, 0, 42);
+      SequenceBatch<T> ragged = batch_of<T>({4, 2, 33, 20}, {{270, 0}, {3, 0}}, 0, 42);
       const std::vector<T> both = attended(ragged, leg);
       for (std::size_t s = 0; s < 2; ++s) {
-        Batch<T> alone = part_of(ragged, s, 0, ragged.offsets[s + 1] - ragged.offsets[s]);
+        SequenceBatch<T> alone = part_of(ragged, s, 0, ragged.offsets[s + 1] - ragged.offsets[s]);
         CHECK(equal_rows(attended(alone, leg), both, ragged.offsets[s] * ragged.result_columns()));
       }
     });
@@ -318,7 +320,8 @@ TEST_CASE("cached_attention serves requests that join and leave, with a cache on
       const auto prompt = static_cast<std::uint32_t>(1 + random() % 9),
                  end = static_cast<std::uint32_t>(prompt + random() % (capacity - prompt + 1));
       waiting.push_back({0, 0, prompt, end, elements<half>(end * query_columns, 60 + i),
-                         elements<half>(end * key_columns, 70 + i), elements<half>(end * key_columns, 80 + i)});
+                         elements<half>(end * key_columns, 70 + i),
+                         elements<half>(end * key_columns, 80 + i)});
     }
     std::vector<std::uint32_t> free_slots{2, 0, 1};
     std::size_t ended = 0;
@@ -397,7 +400,8 @@ TEST_CASE("cached_attention gives zeros to rows without a place, and appends non
         INFO("case " << &c - cases);
         const auto q = elements<T>(5 * 20, 61), k = elements<T>(5 * 10, 62), v = elements<T>(5 * 6, 63);
         // Arrays begin with numbers that are not the cache's.
-        const auto keys = elements<T>(slots * capacity * 10 + 7, 64), values = elements<T>(slots * capacity * 6 + 7, 65);
+        const auto keys = elements<T>(slots * capacity * 10 + 7, 64),
+                   values = elements<T>(slots * capacity * 6 + 7, 65);
         const Array<T> key_cache = the_runtime().array(keys), value_cache = the_runtime().array(values),
                        out = the_runtime().array(poison<T>(5 * 12 + 6));
         const Array<std::uint32_t> offsets = the_runtime().array(c.offsets),
@@ -443,8 +447,8 @@ TEST_CASE("cached_attention gives zeros to rows without a place, and appends non
                        double{static_cast<float>(expected_keys[3 + place * 10 + head / 2 * 5 + x])};
             const double weight = std::exp(score / std::sqrt(5.0));
             total += weight;
-            sum += weight * double{static_cast<float>(
-                                expected_values[3 + place * 6 + head / 2 * 3 + (i - 3) % 3])};
+            sum += weight *
+                   double{static_cast<float>(expected_values[3 + place * 6 + head / 2 * 3 + (i - 3) % 3])};
           }
           CHECK(std::abs(double{static_cast<float>(results[i])} - sum / total) <
                 with_rounding<T>(2e-4, sum / total));
@@ -456,7 +460,7 @@ TEST_CASE("cached_attention gives zeros to rows without a place, and appends non
 TEST_CASE("ragged_attention takes offsets from the device", "[workloads][cached_attention]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    Batch<half> b = batch_of<half>({4, 2, 9}, {{3, 0}, {0, 0}, {290, 0}, {1, 0}}, 0, 71);
+    SequenceBatch<half> b = batch_of<half>({4, 2, 9}, {{3, 0}, {0, 0}, {290, 0}, {1, 0}}, 0, 71);
     const std::vector<half> expected = attended(b, leg);
     const Array<std::uint32_t> offsets = the_runtime().array(b.offsets);
     auto out = poison<half>(expected.size());
@@ -476,9 +480,9 @@ TEST_CASE("ragged_attention takes offsets from the device", "[workloads][cached_
 
 TEST_CASE("attention of sequences is right in several steps of rows", "[workloads][cached_attention]") {
   // The state of all rows exceeds 64 MiB, because offsets are not host memory.
-  std::vector<Tokens> sequences;
+  std::vector<SequenceTokens> sequences;
   for (std::uint32_t i = 0; i < 460; ++i) sequences.push_back({1 + i % 4, 0});
-  const Batch<float> b = batch_of<float>({12, 3, 3, 256}, sequences, 0, 81);
+  const SequenceBatch<float> b = batch_of<float>({12, 3, 3, 256}, sequences, 0, 81);
   const std::vector<double> exact = exact_of(b);
   const Bound bound = bound_of(b, exact);
   for (const std::string& leg : legs()) {
@@ -496,10 +500,10 @@ TEST_CASE("attention of sequences propagates NaN and infinities of the keys that
     for_float_types([&](auto type) {
       using T = decltype(type);
       INFO(leg << ", " << name(element_type<T>()));
-      const Batch<T> clean = batch_of<T>({2, 1, 2}, {{3, 0}, {2, 0}}, 0, 91);
-      Batch<T> copy = clean;
+      const SequenceBatch<T> clean = batch_of<T>({2, 1, 2}, {{3, 0}, {2, 0}}, 0, 91);
+      SequenceBatch<T> copy = clean;
       const std::vector<T> before = attended(copy, leg);
-      const auto check = [&](Batch<T> b, const char* expected) {
+      const auto check = [&](SequenceBatch<T> b, const char* expected) {
         // For each row: s: the same bits, n: NaN, f: finite, i: infinite in column 0.
         const std::vector<T> after = attended(b, leg);
         for (std::size_t i = 0; i < after.size(); ++i) {
@@ -512,7 +516,7 @@ TEST_CASE("attention of sequences propagates NaN and infinities of the keys that
           if (kind == 'i') CHECK(std::isinf(found) == (i % 2 == 0));
         }
       };
-      Batch<T> b = clean;
+      SequenceBatch<T> b = clean;
       b.k[1 * 2] = T(undefined);
       check(b, "snnss");
       b = clean;
@@ -533,17 +537,18 @@ TEST_CASE("attention of sequences propagates NaN and infinities of the keys that
     });
 }
 
-TEST_CASE("attention of sequences is right for a cache beyond 4 GiB", "[workloads][cached_attention][large]") {
+TEST_CASE("attention of sequences is right for a cache beyond 4 GiB",
+          "[workloads][cached_attention][large]") {
   if (!has_leg("cpu")) return;
   constexpr std::size_t capacity = std::size_t{1} << 22, columns = 256, slots = 2;
   constexpr auto release = [](void* memory) { std::free(memory); };
   // Of this memory, only the pages exist that are used.
-  const std::unique_ptr<void, decltype(release)> memory(std::calloc(slots * capacity * columns, sizeof(float)),
-                                                        release);
+  const std::unique_ptr<void, decltype(release)> memory(
+      std::calloc(slots * capacity * columns, sizeof(float)), release);
   REQUIRE(memory);
   const std::span<float> values(static_cast<float*>(memory.get()), slots * capacity * columns);
   std::vector<float> keys(slots * capacity);
-  Batch<float> b = batch_of<float>({2, 1, 1, columns}, {{2, 300}}, 303, 95);
+  SequenceBatch<float> b = batch_of<float>({2, 1, 1, columns}, {{2, 300}}, 303, 95);
   for (std::size_t i = 0; i < 300; ++i) {
     const std::size_t from = b.slots[0] * 303 + i;
     keys[capacity + i] = b.key_cache[from];
@@ -562,7 +567,8 @@ TEST_CASE("attention of sequences is right for a cache beyond 4 GiB", "[workload
 
 TEST_CASE("cached_attention refuses sizes that do not match, and sequences that the cache cannot have",
           "[workloads][cached_attention]") {
-  std::vector<float> q(5 * 4 * 3), k(5 * 2 * 3), v(5 * 2 * 3), out(5 * 4 * 3), keys(3 * 8 * 6), values(3 * 8 * 6);
+  std::vector<float> q(5 * 4 * 3), k(5 * 2 * 3), v(5 * 2 * 3), out(5 * 4 * 3), keys(3 * 8 * 6),
+      values(3 * 8 * 6);
   std::vector<std::uint32_t> offsets{0, 2, 2, 5}, slots{1, 1, 0}, cached{6, 0, 5};
   std::uint64_t capacity = 8;
   const auto refused = [&](const SequenceShape& shape = {4, 2, 3}, const SequenceOptions& options = {}) {
@@ -587,16 +593,14 @@ TEST_CASE("cached_attention refuses sizes that do not match, and sequences that 
   out.push_back(0);
   for (const std::uint64_t odd : {std::uint64_t{0}, (std::uint64_t{1} << 22) + 1}) {
     capacity = odd;
-    CHECK(refused() ==
-          "Capacity (" + std::to_string(odd) + ")" + of + "is not between 1 and 4194304.");
+    CHECK(refused() == "Capacity (" + std::to_string(odd) + ")" + of + "is not between 1 and 4194304.");
   }
   capacity = 7;
   CHECK(refused() ==
         "Cache of keys (144 elements)" + of + "has no whole number of slots of 7 rows of 2 heads of 3.");
   capacity = 8;
   values.pop_back();
-  CHECK(refused() ==
-        "Cache of values (143 elements)" + of + "has not 3 slots of 8 rows of 2 heads of 3.");
+  CHECK(refused() == "Cache of values (143 elements)" + of + "has not 3 slots of 8 rows of 2 heads of 3.");
   values.push_back(0);
 
   const auto with = [&](std::vector<std::uint32_t>& numbers, const std::vector<std::uint32_t>& others) {
