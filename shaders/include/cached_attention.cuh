@@ -21,15 +21,22 @@ __device__ Quad fma_of(Quad a, Quad b, Quad sum) {
 }
 __device__ Quad sum_of_quads(Quad a, Quad b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// The largest scores of four queries.
-struct Largest {
-  Quad of;
-};
-__device__ Largest shuffled(Largest v, int bits) {
-  return {{shuffled(v.of.x, bits), shuffled(v.of.y, bits), shuffled(v.of.z, bits), shuffled(v.of.w, bits)}};
-}
-__device__ Largest combine(Largest a, Largest b) {
-  return {{fmaxf(a.of.x, b.of.x), fmaxf(a.of.y, b.of.y), fmaxf(a.of.z, b.of.z), fmaxf(a.of.w, b.of.w)}};
+__device__ Quad larger_of(Quad a, Quad b) { return {fmaxf(a.x, b.x), fmaxf(a.y, b.y), fmaxf(a.z, b.z), fmaxf(a.w, b.w)}; }
+
+// Returns the largest scores of `count` queries in the block. All threads of the block call it.
+__device__ Quad largest_of_block(Quad scores, unsigned count, Quad* of_warps) {
+#pragma unroll
+  for (int reach = 1; reach < 32; reach *= 2) {
+    scores.x = fmaxf(scores.x, shuffled(scores.x, reach));
+    if (count > 1) scores.y = fmaxf(scores.y, shuffled(scores.y, reach));
+    if (count > 2) scores.z = fmaxf(scores.z, shuffled(scores.z, reach));
+    if (count > 3) scores.w = fmaxf(scores.w, shuffled(scores.w, reach));
+  }
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = scores;
+  __syncthreads();
+  Quad all = of_warps[0];
+  for (unsigned i = 1; i < 8; ++i) all = larger_of(all, of_warps[i]);
+  return all;
 }
 
 __device__ float score_of(Quad products, float scale) {
@@ -47,7 +54,7 @@ __device__ float component(Quad v, unsigned i) { return i == 0 ? v.x : i == 1 ? 
 struct CachedTiles {
   Quad queries[256];  // 64 of each query, then sums of values
   Quad weights[256];  // of each key
-  Quad totals[256];   // of subsets of keys
+  Quad totals[256];   // the largest scores of warps, then sums of weights of subsets of keys
 };
 
 template <class T>
@@ -89,8 +96,8 @@ __device__ void attend_stretch(const typename T::Number* q, const typename T::Nu
     scores = {score_of(products0, shape.scale), score_of(products1, shape.scale), score_of(products2, shape.scale),
               score_of(products3, shape.scale)};
   }
-  const Largest finite = {{or_nothing(scores.x), or_nothing(scores.y), or_nothing(scores.z), or_nothing(scores.w)}};
-  const Quad most = team_result(finite, 8).of;
+  const Quad finite = {or_nothing(scores.x), or_nothing(scores.y), or_nothing(scores.z), or_nothing(scores.w)};
+  const Quad most = largest_of_block(finite, count, tiles.totals);
   Quad weight = {0.0f, 0.0f, 0.0f, 0.0f};
   if (here)
     weight = {weight_of(scores.x, most.x), weight_of(scores.y, most.y), weight_of(scores.z, most.z), weight_of(scores.w, most.w)};
