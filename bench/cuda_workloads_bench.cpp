@@ -3,6 +3,7 @@
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/axpy.hpp>
+#include <wye/workloads/cached_attention.hpp>
 #include <wye/workloads/matmul.hpp>
 #include <wye/workloads/normalize.hpp>
 #include <wye/workloads/softmax.hpp>
@@ -425,6 +426,48 @@ void attention_by_cublas(benchmark::State& state, bool tf32) {
     if (!once()) state.SkipWithError("failed");
   count_operations(state);
 }
+
+/// One new token of 8 sequences, whose keys and values in the cache are 256 MiB.
+void cached_attention_of_half(benchmark::State& state) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  constexpr std::size_t sequences = 8, key_columns = 8 * 128, query_columns = 32 * 128;
+  const std::size_t tokens = large() / (2 * sequences * key_columns * sizeof(wye::half)),
+                    numbers = sequences * tokens * key_columns;
+  const auto values = [](std::size_t n, unsigned seed) {
+    return narrowed<wye::half>(random_values<float>(n, seed));
+  };
+  const auto q = values(sequences * query_columns, 9), k = values(sequences * key_columns, 10),
+             v = values(sequences * key_columns, 11), keys = values(numbers, 12),
+             values_of_keys = values(numbers, 13);
+  std::vector<std::uint32_t> offsets, slots, cached(sequences, static_cast<std::uint32_t>(tokens - 1));
+  for (std::uint32_t s = 0; s <= sequences; ++s) offsets.push_back(s);
+  for (std::uint32_t s = 0; s < sequences; ++s) slots.push_back(s);
+  const wye::workloads::SequenceShape shape{.heads = 32, .key_value_heads = 8, .head_size = 128};
+  const auto first = [](const auto& all, std::size_t n) { return std::span(all).first(n); };
+  const std::vector<double> expected = wye::workloads::reference::cached_attention(
+      first(q, query_columns), first(k, key_columns), first(v, key_columns), first(offsets, 2),
+      {first(keys, tokens * key_columns), first(values_of_keys, tokens * key_columns), first(slots, 1),
+       first(cached, 1), tokens},
+      shape);
+  auto on_q = runtime->array(q), on_k = runtime->array(k), on_v = runtime->array(v),
+       key_cache = runtime->array(keys), value_cache = runtime->array(values_of_keys),
+       out = runtime->array<wye::half>(q.size());
+  run_job(state, *runtime,
+          wye::workloads::cached_attention(on_q, on_k, on_v, offsets,
+                                           {key_cache, value_cache, slots, cached, tokens}, out, shape),
+          out, expected, 4e-3);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(large()));
+}
+BENCHMARK(cached_attention_of_half)
+    ->Name("cuda_cached_attention_half_8x8192x128/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+// A copy that moves as many bytes as are read.
+BENCHMARK_CAPTURE(copy_raw, one_half, 1)
+    ->Name("cuda_cached_attention_half_8x8192x128/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
 
 BENCHMARK(fused_attention)
     ->Name("cuda_attention_16x4096x64/wye")

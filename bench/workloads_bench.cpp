@@ -4,6 +4,7 @@
 #include <wye/base/dynamic_library.hpp>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
+#include <wye/workloads/cached_attention.hpp>
 #include <wye/workloads/collatz.hpp>
 #include <wye/workloads/csr_multiply.hpp>
 #include <wye/workloads/dot.hpp>
@@ -453,6 +454,46 @@ void attention_by_scores(benchmark::State& state) {
       if (auto done = runtime().run(step); !done) state.SkipWithError(done.error().sentence().c_str());
 }
 BENCHMARK(attention_by_scores)->Name("attention_8x1024x64_cpu/three_workloads")->UseRealTime();
+
+// --- attention of one new token of 8 sequences to 4,096 cached ones, beside one read of their keys and values
+
+constexpr workloads::SequenceShape decoded{.heads = 9, .key_value_heads = 3, .head_size = 64};
+constexpr std::size_t decoded_sequences = 8, decoded_tokens = 4096,
+                      decoded_numbers = decoded_sequences * decoded_tokens * 3 * 64;
+
+template <class T>
+std::vector<T> values_of(std::size_t n, unsigned seed) {
+  std::vector<T> made;
+  made.reserve(n);
+  for (const float v : values(n, seed)) made.push_back(T(v));
+  return made;
+}
+
+template <class T>
+void cached_attention_wye(benchmark::State& state) {
+  const auto q = values_of<T>(decoded_sequences * 9 * 64, 8), k = values_of<T>(decoded_sequences * 3 * 64, 9),
+             v = values_of<T>(decoded_sequences * 3 * 64, 10);
+  auto keys = values_of<T>(decoded_numbers, 11), cached_values = values_of<T>(decoded_numbers, 12);
+  std::vector<std::uint32_t> offsets{0}, slots, cached;
+  for (std::uint32_t s = 0; s < decoded_sequences; ++s) {
+    offsets.push_back(s + 1);
+    slots.push_back(s);
+    cached.push_back(decoded_tokens - 1);
+  }
+  std::vector<T> out(q.size());
+  run(state, workloads::cached_attention(q, k, v, offsets,
+                                         {keys, cached_values, slots, cached, decoded_tokens}, out, decoded));
+}
+BENCHMARK_TEMPLATE(cached_attention_wye, float)->Name("cached_attention_8x4096_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(read_some, cached_attention, 2 * decoded_numbers)
+    ->Name("cached_attention_8x4096_cpu/memory_floor")
+    ->UseRealTime();
+BENCHMARK_TEMPLATE(cached_attention_wye, wye::half)
+    ->Name("cached_attention_half_8x4096_cpu/wye")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(read_some, cached_attention_half, decoded_numbers)
+    ->Name("cached_attention_half_8x4096_cpu/memory_floor")
+    ->UseRealTime();
 
 // --- products of a sparse matrix and a vector, beside the loop of scipy's csr_matvec
 

@@ -120,7 +120,7 @@ part_bench() {
   family 60 "matmul of 16 bits" '^cuda_matmul_(half|bfloat16)'
   family 70 "matmul by wye's own kernels" '^cuda_matmul_own' WYE_BENCH_CUBLAS="$cublas" \
     LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH"
-  family 70 attention '^cuda_attention_(half_)?[0-9]'
+  family 70 attention '^cuda_(cached_)?attention_(half_)?[0-9]'
   family 60 softmax '^cuda_(softmax|attention_weights)'
   family 40 axpy '^cuda_axpy'
   family 40 normalize '^cuda_normalize'
@@ -157,7 +157,7 @@ part_sanitize() {
   export LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH"  # to check wye's own kernels
   for tool in memcheck racecheck synccheck; do
     checked 60 $tool "products" programs/wye_workloads_tests '[products]~[large],[matmul]~[large]'
-    checked 60 $tool "attention" programs/wye_workloads_tests '[attention]~[large]'
+    checked 60 $tool "attention" programs/wye_workloads_tests '[attention]~[large],[cached_attention]~[large]'
     checked 40 $tool "vectors and rows" programs/wye_workloads_tests \
       '[softmax]~[large],[normalize]~[large],[axpy]~[large],[reduce]~[large],[scan]~[large],[dot]~[large],[norm]~[large],[scale]~[large],[transpose]~[large],[sort]~[large],[top_k]~[large],[quantized]~[large],[rms_norm]~[large],[layer_norm]~[large],[rope]~[large],[silu_multiply]~[large],[embed]~[large]'
   done
