@@ -112,6 +112,22 @@ namespace {
 HWY_EXPORT(score_cached_keys);
 HWY_EXPORT(add_cached_values);
 
+/// Calls `f(i, n)` for each chunk of rows: n rows from i on. Loads the next chunk into a cache meanwhile: rows are short and far
+/// from each other, which hides them from the processor's own prefetching.
+template <class T, class F>
+void each_chunk(const T* first, std::size_t count, std::size_t columns, std::size_t step, F f) {
+  constexpr std::size_t rows = 16, line = 64 / sizeof(T);
+  const auto prefetch = [&](std::size_t begin) {
+    for (std::size_t i = begin; i < std::min(begin + rows, count); ++i)
+      for (std::size_t c = 0; c < columns; c += line) __builtin_prefetch(first + i * step + c);
+  };
+  prefetch(0);
+  for (std::size_t i = 0; i < count; i += rows) {
+    prefetch(i + rows);
+    f(i, std::min(rows, count - i));
+  }
+}
+
 /// Rows of one head of keys or values as floats, `step` apart.
 struct FloatRows {
   const float* data;
@@ -128,9 +144,11 @@ class StretchRows {
   FloatRows of(const T* first, std::size_t count, std::size_t step) {
     if (first != first_) converted_ = 0;
     first_ = first;
-    if (count > converted_)
-      widen(first + converted_ * step, count - converted_, columns_, step,
-            memory_.get() + converted_ * columns_);
+    const std::size_t begin = converted_;
+    if (count > begin)
+      each_chunk(first + begin * step, count - begin, columns_, step, [&](std::size_t i, std::size_t n) {
+        widen(first + (begin + i) * step, n, columns_, step, memory_.get() + (begin + i) * columns_);
+      });
     converted_ = std::max(converted_, count);
     return {memory_.get(), columns_};
   }
@@ -170,10 +188,14 @@ void attend_stretches(Range range, const T* q, const T* keys, const T* values, c
     const std::size_t count = std::min<std::uint64_t>(cached_stretch, place[1] - first),
                       queries = std::min<std::uint64_t>(queries_of_part, group - part * queries_of_part);
     const std::uint64_t query = row * shape.heads + key_head * group + part * queries_of_part;
-    const FloatRows k =
-        float_keys.of(keys + (place[0] + first) * key_columns + key_head * size, count, key_columns);
-    HWY_DYNAMIC_DISPATCH(score_cached_keys)
-    (as_floats(q + query * size, queries * size, room_of_q), queries, k.data, k.step, count, size, scores);
+    const T* const first_key = keys + (place[0] + first) * key_columns + key_head * size;
+    const T* const first_value = values + (place[0] + first) * value_columns + key_head * columns;
+    const FloatRows k = float_keys.of(first_key, count, key_columns);
+    const float* const rows_of_q = as_floats(q + query * size, queries * size, room_of_q);
+    each_chunk(k.data, count, size, k.step, [&](std::size_t i, std::size_t n) {
+      HWY_DYNAMIC_DISPATCH(score_cached_keys)
+      (rows_of_q, queries, k.data + i * k.step, k.step, n, size, scores + i);
+    });
     float* const kept = state + (query * shape.stretches + stretch) * step;
     const std::size_t next = shape.stretches * step;
     for (std::size_t j = 0; j < queries; ++j) {
@@ -183,10 +205,11 @@ void attend_stretches(Range range, const T* q, const T* keys, const T* values, c
       kept[j * next + 1] = sum.sum;
       std::fill_n(kept + j * next + 2, columns, 0.0f);
     }
-    const FloatRows v = float_values.of(values + (place[0] + first) * value_columns + key_head * columns,
-                                        count, value_columns);
-    HWY_DYNAMIC_DISPATCH(add_cached_values)
-    (scores, queries, v.data, v.step, count, columns, kept + 2, next);
+    const FloatRows v = float_values.of(first_value, count, value_columns);
+    each_chunk(v.data, count, columns, v.step, [&](std::size_t i, std::size_t n) {
+      HWY_DYNAMIC_DISPATCH(add_cached_values)
+      (scores + i, queries, v.data + i * v.step, v.step, n, columns, kept + 2, next);
+    });
   }
 }
 
