@@ -264,7 +264,6 @@ Job attention_of_sequences(SequenceArguments<T> a) {
   const Scratch<float> state(most_rows * state_of_row);
   const Read<T> keys = a.cache ? Read<T>(Memory(a.cache->keys)) : a.k,
                 values = a.cache ? Read<T>(Memory(a.cache->values)) : a.v;
-  const std::span<const T> no_numbers;
   const std::span<T> no_results;
   for (std::uint64_t first = 0; first < rows; first += most_rows) {
     const std::uint64_t count = std::min(most_rows, rows - first);
@@ -276,8 +275,9 @@ Job attention_of_sequences(SequenceArguments<T> a) {
               a.q.slice(first * a.query_columns(), count * a.query_columns()), keys, values, of_rows, state,
               no_results, step);
     step.adds_up = 1;
-    steps.add(cached_attention_kernel<T, ReadWrite<float>>(), flat(count * shape.heads * items_of_sum),
-              no_numbers, no_numbers, no_numbers, of_rows, state,
+    // It reads no queries, keys and values: they must not overlap the results.
+    steps.add(cached_attention_kernel<T, ReadWrite<float>>(), flat(count * shape.heads * items_of_sum), a.q,
+              keys, values, of_rows, state,
               a.out.slice(first * a.result_columns(), count * a.result_columns()), step);
   }
   return std::move(steps).job(a.workload, workload_types::attention);

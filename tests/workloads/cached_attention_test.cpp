@@ -571,6 +571,29 @@ TEST_CASE("attention of sequences is right for a cache beyond 4 GiB",
   CHECK(std::memcmp(&values[(capacity + 300) * columns], b.v.data(), 2 * columns * sizeof(float)) == 0);
 }
 
+TEST_CASE("attention of sequences refuses results that overlap queries, keys, values or the cache",
+          "[workloads][cached_attention]") {
+  const std::vector<std::uint32_t> offsets{0, 5}, slots{0}, cached{0};
+  for (const std::string& leg : legs())
+    for (std::size_t which = 0; which < 5; ++which) {
+      INFO(leg << ", " << which);
+      std::vector<float> shared(101, 1.0f), q(100), k(100), v(100), keys(100), values(100);
+      const std::span<float> part = std::span(shared).first(100), out = std::span(shared).last(100);
+      const auto or_part = [&](std::size_t number, std::vector<float>& own) {
+        return number == which ? part : std::span<float>(own);
+      };
+      auto job = which < 3 ? workloads::ragged_attention(or_part(0, q), or_part(1, k), or_part(2, v), offsets,
+                                                         out, {4, 4, 5})
+                           : workloads::cached_attention(
+                                 q, k, v, offsets, {or_part(3, keys), or_part(4, values), slots, cached, 5},
+                                 out, {4, 4, 5});
+      const auto done =
+          the_runtime().submit(std::move(job), {.fallback = Fallback::forbid, .on = leg}).wait();
+      REQUIRE_FALSE(done);
+      CHECK(done.error() == Errc::invalid_argument);
+    }
+}
+
 TEST_CASE("cached_attention refuses sizes that do not match, and sequences that the cache cannot have",
           "[workloads][cached_attention]") {
   std::vector<float> q(5 * 4 * 3), k(5 * 2 * 3), v(5 * 2 * 3), out(5 * 4 * 3), keys(3 * 8 * 6),

@@ -73,7 +73,7 @@ struct KeyValueCache {
 ///          4 (value_size + 2) bytes for each row, head and 256 keys. Keys are counted by `capacity` if `offsets`
 ///          or `cached` is no host memory.
 /// Errors:  invalid_argument (sizes that do not match, heads that do not divide, a size beyond its limit, a scale that is
-///          not finite; in host memory also offsets that decrease or end elsewhere, a slot that does not exist or is used twice,
+///          not finite, memory that overlaps; in host memory also offsets that decrease or end elsewhere, a slot that does not exist or is used twice,
 ///          a sequence that is longer than the cache).
 /// Source:  Dao et al., FlashAttention, arXiv:2205.14135; Ainslie et al., GQA, arXiv:2305.13245.
 WYE_API Job cached_attention(Read<float> q, Read<float> k, Read<float> v, Read<std::uint32_t> offsets,
