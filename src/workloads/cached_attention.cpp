@@ -24,8 +24,8 @@ namespace {
 /// row.
 constexpr std::uint64_t most_sequence_rows = std::uint64_t{1} << 22, most_sequence_heads = 1024,
                         most_scores_of_row = std::uint64_t{1} << 28;
-/// Numbers of the state of one step, unless one row has more.
-constexpr std::uint64_t state_of_step = std::uint64_t{1} << 24;
+/// Numbers of the state of one step, unless one row has more: 32 MiB, which caches of large GPUs have.
+constexpr std::uint64_t state_of_step = std::uint64_t{1} << 23;
 
 template <class T>
 const KernelText& cached_attention_text() {

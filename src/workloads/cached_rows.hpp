@@ -59,7 +59,7 @@ inline std::uint32_t CachedStretches::parts() const {
   return (group() + queries_of_part - 1) / queries_of_part;
 }
 
-/// Returns the size of the state of a query and a stretch: its largest score, the sum of its exponentials, and the sums of values.
+/// Returns the size of the state of a query and a stretch: its largest score, the sum of exponentials, the sums of values.
 constexpr std::uint64_t stretch_state(std::uint64_t value_size) { return value_size + 2; }
 
 }  // namespace workloads

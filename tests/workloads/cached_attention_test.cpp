@@ -485,9 +485,9 @@ TEST_CASE("ragged_attention takes offsets from the device", "[workloads][cached_
 }
 
 TEST_CASE("attention of sequences is right in several steps of rows", "[workloads][cached_attention]") {
-  // The state of all rows exceeds 64 MiB, because offsets are not host memory.
+  // The state of all rows exceeds 32 MiB, because offsets are not host memory.
   std::vector<SequenceTokens> sequences;
-  for (std::uint32_t i = 0; i < 460; ++i) sequences.push_back({1 + i % 4, 0});
+  for (std::uint32_t i = 0; i < 320; ++i) sequences.push_back({1 + i % 4, 0});
   const SequenceBatch<float> b = batch_of<float>({12, 3, 3, 256}, sequences, 0, 81);
   const std::vector<double> exact = exact_of(b);
   const Bound bound = bound_of(b, exact);

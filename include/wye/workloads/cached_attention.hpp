@@ -28,7 +28,7 @@ struct SequenceOptions {
   bool causal = true;  ///< a query sees keys up to its own place; otherwise all keys of its sequence
 };
 
-/// A cache of keys and values: [slots, capacity, key_value_heads, head_size] and [slots, capacity, key_value_heads, value_size].
+/// A cache: keys [slots, capacity, key_value_heads, head_size] and values [slots, capacity, key_value_heads, value_size].
 /// Sequence s of a job has the first `cached[s]` places of slot `slots[s]`. A slot is free if no sequence uses it: to begin a
 /// sequence needs a slot and `cached` 0, to end one needs nothing.
 template <class T>
@@ -40,7 +40,7 @@ struct KeyValueCache {
   std::uint64_t capacity = 0;  ///< tokens of a slot
 };
 
-/// Appends k and v to the cache, then sets each row of out to softmax(q k^T scale) v over the keys of its sequence that it sees.
+/// Appends k and v to the cache. Then sets each row of out to softmax(q k^T scale) v over the keys that it sees.
 /// Row i of sequence s is row offsets[s] + i of q, k, v and out. Its place in the slot is cached[s] + i. It sees the places
 /// up to its own.
 ///
@@ -60,21 +60,21 @@ struct KeyValueCache {
 ///          Sequences of a job have different slots. Arrays, buffers and scratch memory are not checked: then the results
 ///          of sequences that share a slot, and that slot, are undefined. A row that no sequence has, and a row whose slot or
 ///          place does not exist, becomes zeros and is not appended. No memory outside the arguments is accessed.
-/// Bound:   that of `attention` for the keys that a row sees, with e for head_size + 4, and weights that are not rounded. Values
-///          of 256 keys are added up before they are divided, relative to the largest score among these: from 2^128 on that
-///          is infinity. A row with a score that is NaN or +infinity becomes NaN. Otherwise a score of -infinity has the
-///          weight 0, and a row with no other scores becomes NaN. NaN and infinities of v count if their weight is not 0. If it
-///          is 0, or below exp(-87) of the row's largest, they may make NaN in their column or not. Places that a
-///          row does not see have no effect on it.
-/// Bits:    the same device gives the same bits for a row, alone and beside any other sequences, and if its sequence is
-///          appended in one job or in several: stretches of 256 keys begin at multiples of 256.
+/// Bound:   that of `attention` for the keys that a row sees. Weights are not rounded to 16 bits. Values of 256 keys are added
+///          up before they are divided, relative to the largest score among these: from 2^128 on that is infinity.
+///          A row with a score that is NaN or +infinity becomes NaN. Otherwise a score of -infinity has the weight 0, and a
+///          row with no other scores becomes NaN. NaN and infinities of v count if their weight is not 0. If it is 0, or
+///          below exp(-87) of the row's largest, they may make NaN in their column or not. Places that a row does not see
+///          have no effect on it.
+/// Bits:    the same device gives the same bits for a row, alone and beside any other sequences. With `causal`, so it does if
+///          a sequence is appended in one job or in several: stretches of 256 keys begin at multiples of 256.
 /// Cost:    reads the keys and values of a sequence once for each row and each 4 query heads of a key/value head: best for
-///          one new token per sequence, which memory bounds. Three steps, and two more for each 64 MiB of
-///          4 (value_size + 2) bytes for each row, head and 256 keys. Keys are counted by `capacity` if `offsets`
-///          or `cached` is no host memory.
+///          one new token per sequence, which memory bounds. Memory for 4 (value_size + 2) bytes per row, head and 256 keys of
+///          the longest sequence, or of `capacity` if `offsets` or `cached` is not in host memory. Beyond 32 MiB, rows take
+///          several steps.
 /// Errors:  invalid_argument (sizes that do not match, heads that do not divide, a size beyond its limit, a scale that is
-///          not finite, memory that overlaps; in host memory also offsets that decrease or end elsewhere, a slot that does not exist or is used twice,
-///          a sequence that is longer than the cache).
+///          not finite, memory that overlaps; in host memory also offsets that decrease or end elsewhere, a slot that does
+///          not exist or is used twice, a sequence that is longer than the cache).
 /// Source:  Dao et al., FlashAttention, arXiv:2205.14135; Ainslie et al., GQA, arXiv:2305.13245.
 WYE_API Job cached_attention(Read<float> q, Read<float> k, Read<float> v, Read<std::uint32_t> offsets,
                              KeyValueCache<float> cache, Write<float> out, SequenceShape shape,
