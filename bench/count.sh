@@ -12,7 +12,7 @@ command -v valgrind >/dev/null || { echo "count.sh: valgrind is not on the PATH:
 cd "$root"
 if [ -z "${BUILD:-}" ]; then
   cmake --preset release -D WYE_TESTS=ON -D WYE_BENCHMARKS=ON --log-level=WARNING >/dev/null
-  cmake --build --preset release --target wye_bench wye_standin_cuda >/dev/null
+  cmake --build --preset release --target wye_bench wye_standin_workloads >/dev/null
 fi
 [ $# -gt 0 ] || set -- cuda_dispatch_batch/wye cuda_dispatch_sync/wye cuda_replay/wye
 mkdir -p "$build/count"

@@ -4,7 +4,7 @@
 # LIBRARIES=standin: it has stand-ins for NVIDIA's libraries, too; else (none) it has none, whatever the machine has.
 root=$(cd "$(dirname "$0")/.." && pwd)
 driver=${BUILD:-$root/build/dev}/tests/support/cuda/libcuda.so.1
-[ -f "$driver" ] || { echo "with-stand-in-cuda.sh: there is no '$driver': build the target wye_standin_cuda." >&2; exit 2; }
+[ -f "$driver" ] || { echo "with-stand-in-cuda.sh: there is no '$driver': build the target wye_standin_workloads." >&2; exit 2; }
 [ $# -gt 0 ] || { echo "usage: tests/with-stand-in-cuda.sh COMMAND..." >&2; exit 2; }
 WYE_CUDA_DRIVER=$(cd "$(dirname "$driver")" && pwd)/libcuda.so.1
 LD_LIBRARY_PATH=${WYE_CUDA_DRIVER%/*}/libraries/${LIBRARIES:-none}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

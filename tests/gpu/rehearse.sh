@@ -23,7 +23,7 @@ logs=$folder/logs
 export WYE_CUDA_DRIVER="$root/build/gpu/tests/support/cuda/libcuda.so.1"
 
 unpacked() {
-  tests/gpu/pack.sh && cmake --build --preset gpu --parallel "${JOBS:-$(nproc)}" --target wye_standin_cuda &&
+  tests/gpu/pack.sh && cmake --build --preset gpu --parallel "${JOBS:-$(nproc)}" --target wye_standin_workloads &&
     tar xf build/wye-gpu.tar.xz -C "$folder"
 }
 killed() {

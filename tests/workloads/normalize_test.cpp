@@ -43,7 +43,7 @@ TEST_CASE("normalize is right for rows of several pieces", "[workloads][normaliz
     }
 }
 
-TEST_CASE("normalize is right if its grid has more than one row", "[workloads][normalize][large]") {
+TEST_CASE("normalize is right if its grid has more than one row", "[workloads][normalize][large][.huge]") {
   const std::size_t rows = (std::size_t{1} << 23) + 301;
   for (const std::string& leg : legs()) {
     INFO(leg);
@@ -79,7 +79,7 @@ TEST_CASE("normalize gives rows of denormal numbers the length 1, or takes them 
       }
 }
 
-TEST_CASE("normalize is right for rows of 2^28 numbers", "[workloads][normalize][large]") {
+TEST_CASE("normalize is right for rows of 2^28 numbers", "[workloads][normalize][large][.huge]") {
   if (!has_leg("cpu")) return;
   // The exact answer is the same for all: no copy in float64.
   std::vector<float> matrix(std::size_t{1} << 28, 0.871f);

@@ -369,7 +369,7 @@ TEST_CASE("quantized workloads take blocks at odd bytes, and keep the bytes besi
 }
 
 TEST_CASE("quantized workloads are right if their grids have more than one row",
-          "[workloads][quantized][large]") {
+          "[workloads][quantized][large][.huge]") {
   constexpr Quantization q{};
   const std::size_t count = (std::size_t{1} << 23) + 32 * 301;
   const auto w = weights_of(count, 13);

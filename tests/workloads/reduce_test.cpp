@@ -243,7 +243,7 @@ TEST_CASE("reduce gives the same bits again", "[workloads][reduce]") {
     }
 }
 
-TEST_CASE("reduce is right if its grid has more than one row", "[workloads][reduce][large]") {
+TEST_CASE("reduce is right if its grid has more than one row", "[workloads][reduce][large][.huge]") {
   const std::size_t rows = (std::size_t{1} << 23) + 301;
   const auto x = elements<float>(rows, 8);
   for (const std::string& leg : legs()) {

@@ -193,7 +193,7 @@ TEST_CASE("rope changes no element beside arrays that begin at odd elements", "[
     });
 }
 
-TEST_CASE("rope is right if its grid has more than one row", "[workloads][rope][large]") {
+TEST_CASE("rope is right if its grid has more than one row", "[workloads][rope][large][.huge]") {
   const std::size_t rows = (std::size_t{1} << 23) + 301;
   const auto positions = positions_from(0, rows, 41);
   const auto x = numbers(2 * rows, 42);

@@ -201,7 +201,7 @@ TEST_CASE("scan gives the same bits again", "[workloads][scan]") {
     }
 }
 
-TEST_CASE("scan is right if its grid has more than one row", "[workloads][scan][large]") {
+TEST_CASE("scan is right if its grid has more than one row", "[workloads][scan][large][.huge]") {
   const std::size_t rows = (std::size_t{1} << 23) + 301;
   const auto x = elements<float>(rows, 9);
   for (const std::string& leg : legs()) {

@@ -41,7 +41,7 @@ TEST_CASE("softmax is right for rows of several pieces", "[workloads][softmax]")
     }
 }
 
-TEST_CASE("softmax is right if its grid has more than one row", "[workloads][softmax][large]") {
+TEST_CASE("softmax is right if its grid has more than one row", "[workloads][softmax][large][.huge]") {
   const std::size_t rows = (std::size_t{1} << 22) + 301;
   for (const std::string& leg : legs()) {
     INFO(leg);
@@ -49,7 +49,7 @@ TEST_CASE("softmax is right if its grid has more than one row", "[workloads][sof
   }
 }
 
-TEST_CASE("softmax is right for rows of 2^28 numbers", "[workloads][softmax][large]") {
+TEST_CASE("softmax is right for rows of 2^28 numbers", "[workloads][softmax][large][.huge]") {
   if (!has_leg("cpu")) return;
   std::vector<float> matrix(std::size_t{1} << 28, -0.71f);
   matrix[0] = 0;

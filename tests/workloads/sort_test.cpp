@@ -187,7 +187,7 @@ TEST_CASE("sort is right for arrays that begin at odd elements, and keeps the el
     });
 }
 
-TEST_CASE("sort is right on the CPU if its grid has more than one row", "[workloads][sort][large]") {
+TEST_CASE("sort is right on the CPU if its grid has more than one row", "[workloads][sort][large][.huge]") {
   if (!has_leg("cpu")) return;
   const std::size_t size = (std::size_t{1} << 26) + 301;
   const auto keys = elements<std::uint32_t>(size, 8);

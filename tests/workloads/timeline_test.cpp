@@ -72,7 +72,7 @@ TEST_CASE("timeline has the meaning that is written down", "[workloads][timeline
   }
 }
 
-TEST_CASE("timeline is right if its grid has more than one row", "[workloads][timeline][large]") {
+TEST_CASE("timeline is right if its grid has more than one row", "[workloads][timeline][large][.huge]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
     CHECK(difference_of(observed((std::size_t{1} << 23) + 77), {}, leg) == "");
