@@ -1,5 +1,7 @@
 #include "per_target.hpp"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +22,10 @@ constexpr std::size_t side = 64;
 /// The padding of its rows, in bytes. Rows of powers of two would share sets of the cache.
 constexpr std::size_t padding = 64;
 
+/// From this size on, lines of results are written past the caches, which could not hold them. Otherwise the memory would be read
+/// before it is written.
+constexpr std::size_t streamed_bytes = std::size_t{32} << 20;
+
 /// A part of a matrix that is copied to one place.
 template <class T>
 struct Tile {
@@ -38,6 +44,10 @@ template <class T>
 void write_columns(const Tile<T>& tile, std::size_t height, std::size_t width, T* y, std::size_t y_step) {
   for (std::size_t j = 0; j < width; ++j) write_column(tile, j, 0, height, y + j * y_step);
 }
+
+/// Whether transpose_strip exists for a type.
+template <class T>
+constexpr bool has_strips = false;
 
 #if HWY_TARGET != HWY_SCALAR
 /// Writes four columns at a time, four elements of each.
@@ -63,7 +73,68 @@ void write_columns(const Tile<std::uint32_t>& tile, std::size_t height, std::siz
   }
   for (; j < width; ++j) write_column(tile, j, 0, height, y + j * y_step);
 }
+
+#if !HWY_HAVE_SCALABLE
+using Lanes = hn::CappedTag<std::uint32_t, 8>;
+
+/// Transposes squares of 4 x 4, of the low and the high half of vectors of eight.
+template <class D, class V = hn::VFromD<D>>
+void transpose_fours(D d, V r0, V r1, V r2, V r3, V* to) {
+  const auto even_low = hn::InterleaveLower(d, r0, r2), odd_low = hn::InterleaveLower(d, r1, r3);
+  const auto even_high = hn::InterleaveUpper(d, r0, r2), odd_high = hn::InterleaveUpper(d, r1, r3);
+  to[0] = hn::InterleaveLower(d, even_low, odd_low);
+  to[1] = hn::InterleaveUpper(d, even_low, odd_low);
+  to[2] = hn::InterleaveLower(d, even_high, odd_high);
+  to[3] = hn::InterleaveUpper(d, even_high, odd_high);
+}
+
+/// Loads a square, whose rows are `step` apart, and returns its columns.
+template <class D, class V = hn::VFromD<D>>
+void load_transposed(D d, const std::uint32_t* x, std::size_t step, V* columns) {
+  const auto row = [=](std::size_t i) HWY_ATTR { return hn::LoadU(d, x + i * step); };
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    transpose_fours(d, row(0), row(1), row(2), row(3), columns);
+  } else {
+    V upper[4], lower[4];
+    transpose_fours(d, row(0), row(1), row(2), row(3), upper);
+    transpose_fours(d, row(4), row(5), row(6), row(7), lower);
+    for (std::size_t i = 0; i < 4; ++i) {
+      columns[i] = hn::ConcatLowerLower(d, lower[i], upper[i]);
+      columns[i + 4] = hn::ConcatUpperUpper(d, lower[i], upper[i]);
+    }
+  }
+}
+
+template <>
+constexpr bool has_strips<std::uint32_t> = true;
+
+/// Transposes 16 rows of x, `x_step` apart, to whole lines of y, `y_step` apart. Writes these past the caches. A line of x is
+/// read by few adjacent loads: other lines of a power of two apart soon take its place.
+void transpose_strip(const std::uint32_t* x, std::size_t x_step, std::size_t width, std::uint32_t* y,
+                     std::size_t y_step) {
+  const Lanes d;
+  constexpr std::size_t lanes = hn::MaxLanes(Lanes()), squares = 16 / lanes;
+  std::size_t j = 0;
+  for (; j + lanes <= width; j += lanes) {
+    hn::VFromD<Lanes> columns[squares][lanes];
+    for (std::size_t s = 0; s < squares; ++s)
+      load_transposed(d, x + s * lanes * x_step + j, x_step, columns[s]);
+    for (std::size_t i = 0; i < lanes; ++i)
+      for (std::size_t s = 0; s < squares; ++s)
+        hn::Stream(columns[s][i], d, y + (j + i) * y_step + s * lanes);
+  }
+  for (; j < width; ++j)
+    for (std::size_t i = 0; i < 16; ++i) y[j * y_step + i] = x[i * x_step + j];
+}
 #endif
+#endif
+
+/// Returns the number of elements from `y` to the next beginning of a line of the caches.
+template <class T>
+std::size_t elements_to_line(const T* y) {
+  constexpr std::size_t line = 64 / sizeof(T);
+  return (line - reinterpret_cast<std::uintptr_t>(y) / sizeof(T) % line) % line;
+}
 
 /// Transposes the blocks of `range`.
 template <class T>
@@ -72,6 +143,9 @@ void transpose_blocks(Range range, const T* x, T* y, const Transposition& shape)
   const std::size_t rows = shape.rows, columns = shape.columns;
   const std::size_t across = (columns + block - 1) / block, down = (rows + block - 1) / block;
   const Range items = below(range, blocks_of(shape) * items_per_transposed_block);
+  // Rows of y begin at the same place of a line.
+  const bool past_caches =
+      has_strips<T> && rows % 16 == 0 && rows * columns * shape.batch >= streamed_bytes / sizeof(T);
   Tile<T> tile;
   for (std::uint64_t number = items.first / items_per_transposed_block;
        number < items.last / items_per_transposed_block; ++number) {
@@ -79,16 +153,29 @@ void transpose_blocks(Range range, const T* x, T* y, const Transposition& shape)
     const std::size_t first_row = at / across * block, first_column = at % across * block;
     const std::size_t last_row = std::min(first_row + block, rows);
     const std::size_t last_column = std::min(first_column + block, columns);
-    for (std::size_t row = first_row; row < last_row; row += side)
+    for (std::size_t row = first_row, height = 0; row < last_row; row += height) {
+      height = std::min(side, last_row - row);
+      if (past_caches) {
+        T* const to = y + matrix + first_column * rows + row;
+        const std::size_t before = elements_to_line(to);
+        height = std::min(before == 0 ? 16 : before, height);
+        if constexpr (has_strips<T>)
+          if (height == 16) {
+            transpose_strip(x + matrix + row * columns + first_column, columns, last_column - first_column,
+                            to, rows);
+            continue;
+          }
+      }
       for (std::size_t column = first_column; column < last_column; column += side) {
-        const std::size_t height = std::min(side, last_row - row),
-                          width = std::min(side, last_column - column);
+        const std::size_t width = std::min(side, last_column - column);
         const T* const from = x + matrix + row * columns + column;
         for (std::size_t i = 0; i < height; ++i)
           std::copy_n(from + i * columns, width, tile.at + i * Tile<T>::step);
         write_columns(tile, height, width, y + matrix + column * rows + row, rows);
       }
+    }
   }
+  if (past_caches) hwy::FlushStream();
 }
 
 void transpose_words(Range range, const std::uint32_t* x, std::uint32_t* y, const Transposition& shape) {

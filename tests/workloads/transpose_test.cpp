@@ -98,6 +98,24 @@ TEST_CASE("transpose reads and writes parts of arrays, and nothing beside them",
     }
 }
 
+TEST_CASE("transpose is right for matrices that no cache holds", "[workloads][transpose][large]") {
+  if (!has_leg("cpu")) return;
+  const std::size_t columns = 1033;
+  for (const std::size_t rows :
+       {8208u, 8209u})  // whole lines of columns are written past the caches, and none
+    for (const std::size_t begin : {0u, 1u, 12u}) {
+      INFO(rows << " rows, results from " << begin);
+      const std::vector<float> x = elements<float>(rows * columns, 5);
+      std::vector<float> y = poison<float>(x.size() + 16);
+      const std::vector<float> poisoned = y;
+      run(workloads::transpose(x, std::span(y).subspan(begin, x.size()), columns), "cpu");
+      std::vector<float> expected = poisoned;
+      const auto exact = reference::transpose<float>(x, columns);
+      std::copy(exact.begin(), exact.end(), expected.begin() + static_cast<std::ptrdiff_t>(begin));
+      CHECK(equal_bits(y, expected));
+    }
+}
+
 TEST_CASE("transpose is right beyond 4 GiB", "[workloads][transpose][large][.huge]") {
   if (!has_leg("cpu")) return;
   const std::size_t rows = 3, columns = (std::size_t{1} << 32) / 3 + 5;
