@@ -49,10 +49,17 @@ using Ints = hn::RebindToSigned<D>;
 using V = hn::Vec<D>;
 
 HWY_INLINE float half_at(const std::uint8_t* from) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX2)
+  // Without an instruction for it, Highway takes NaN and infinities for numbers.
+  half number;
+  std::memcpy(&number.bits, from, sizeof number.bits);
+  return static_cast<float>(number);
+#else
   const hn::CappedTag<float, 1> d;
   hwy::float16_t number;
   std::memcpy(&number, from, sizeof number);
   return hn::GetLane(hn::PromoteTo(d, hn::Load(hn::Rebind<hwy::float16_t, decltype(d)>(), &number)));
+#endif
 }
 HWY_INLINE BlockHeader header_of(const std::uint8_t* block, BlockLayout layout) {
   const auto type = static_cast<BlockType>(layout.type);

@@ -11,6 +11,7 @@ namespace wye::test {
 
 Runtime& the_runtime() {
   static Runtime runtime = [] {
+    limit_instructions();
     RuntimeOptions options = RuntimeOptions::from_environment().value();
     options.pool.lane_memory = Bytes{std::uint64_t{2} << 30};
     options.scheduler.job_time_limit = std::chrono::minutes(5);

@@ -21,6 +21,9 @@ inline constexpr float undefined = std::numeric_limits<float>::quiet_NaN();
 /// One runtime for all tests.
 Runtime& the_runtime();
 
+/// Lets the CPU's workloads use no newer instructions than WYE_TEST_INSTRUCTIONS names: sse4 or scalar. Unset: all of this machine.
+void limit_instructions();
+
 /// The backends that can run workloads here.
 const std::vector<std::string>& legs();
 
