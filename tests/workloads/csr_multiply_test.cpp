@@ -235,7 +235,8 @@ TEST_CASE("csr_multiply reads slices and keeps the elements beside y", "[workloa
     }
 }
 
-TEST_CASE("csr_multiply is right if its grid has more than one row", "[workloads][csr_multiply][large][.huge]") {
+TEST_CASE("csr_multiply is right if its grid has more than one row",
+          "[workloads][csr_multiply][large][.huge]") {
   const std::size_t rows = (std::size_t{1} << 23) + 301;
   Sparse a;
   a.offsets.resize(rows + 1);
