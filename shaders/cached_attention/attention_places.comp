@@ -10,6 +10,7 @@ struct SequenceRows {
   uint longest;  // the most keys that a row sees
   uint causal;
   uint cached;   // 0: keys are rows of the job
+  uint positions;  // 1: the position of each row in its sequence follows the places
 };
 
 layout(push_constant) uniform Arguments {
@@ -33,19 +34,21 @@ void main() {
       last = middle;
   }
 
-  uint base = 0u, seen = 0u, own = 0xffffffffu;
+  uint base = 0u, seen = 0u, own = 0xffffffffu, position = 0u;
   if (first != 0u) {
     const uint begin = offsets.data.at[first - 1u], end = min(offsets.data.at[first], shape.rows);
     if (begin <= row && row < end) {
       const uint place = row - begin;
       if (shape.cached == 0u) {
         base = begin;
+        position = place;
         seen = shape.causal != 0u ? place + 1u : end - begin;
       } else {
         const uint slot = slots.data.at[first - 1u], before = cached.data.at[first - 1u];
         if (slot < shape.slots && before < shape.capacity && place < shape.capacity - before) {
           base = slot * shape.capacity;
-          own = base + before + place;
+          position = before + place;
+          own = base + position;
           seen = before + (shape.causal != 0u ? place + 1u : min(end - begin, shape.capacity - before));
         }
       }
@@ -54,4 +57,5 @@ void main() {
   places.data.at[3u * row] = base;
   places.data.at[3u * row + 1u] = min(seen, shape.longest);
   places.data.at[3u * row + 2u] = own;
+  if (shape.positions != 0u) places.data.at[3u * shape.rows + row] = position;
 }

@@ -8,6 +8,7 @@ struct SequenceRows {
   unsigned longest;
   unsigned causal;
   unsigned cached;
+  unsigned positions;
 };
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -25,19 +26,21 @@ extern "C" __global__ void __launch_bounds__(256)
       last = middle;
   }
 
-  unsigned base = 0, seen = 0, own = 0xffffffffu;
+  unsigned base = 0, seen = 0, own = 0xffffffffu, position = 0;
   if (first != 0) {
     const unsigned begin = offsets[first - 1], end = min(offsets[first], shape.rows);
     if (begin <= row && row < end) {
       const unsigned place = row - begin;
       if (shape.cached == 0) {
         base = begin;
+        position = place;
         seen = shape.causal != 0 ? place + 1 : end - begin;
       } else {
         const unsigned slot = slots[first - 1], before = cached[first - 1];
         if (slot < shape.slots && before < shape.capacity && place < shape.capacity - before) {
           base = slot * shape.capacity;
-          own = base + before + place;
+          position = before + place;
+          own = base + position;
           seen = before + (shape.causal != 0 ? place + 1 : min(end - begin, shape.capacity - before));
         }
       }
@@ -46,4 +49,5 @@ extern "C" __global__ void __launch_bounds__(256)
   places[3 * row] = base;
   places[3 * row + 1] = min(seen, shape.longest);
   places[3 * row + 2] = own;
+  if (shape.positions != 0) places[3 * shape.rows + row] = position;
 }

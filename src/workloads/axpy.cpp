@@ -2,6 +2,7 @@
 
 #include "axpy_kernels.hpp"
 #include "cpu.hpp"
+#include "recipes.hpp"
 #include "steps.hpp"
 
 namespace wye {
@@ -20,11 +21,15 @@ const auto& axpy_kernel() {
 
 }  // namespace
 
+void add_axpy(Steps& steps, float a, const Read<float>& x, const ReadWrite<float>& y) {
+  steps.add(axpy_kernel(), flat(y.size()), a, x, y);
+}
+
 Job axpy(float a, Read<float> x, ReadWrite<float> y) {
   if (auto why = not_as_long("axpy", "x", x.size(), "y", y.size()))
     return refused("axpy", workload_types::vector, *std::move(why));
   Steps steps;
-  steps.add(axpy_kernel(), flat(y.size()), a, x, y);
+  add_axpy(steps, a, x, y);
   return std::move(steps).job("axpy", workload_types::vector);
 }
 

@@ -13,6 +13,7 @@
 #include "cached_rows.hpp"
 #include "cpu.hpp"
 #include "kernel_text.hpp"
+#include "sequences.hpp"
 #include "steps.hpp"
 
 namespace wye {
@@ -59,28 +60,6 @@ const auto& cached_attention_kernel() {
           {host(cpu::cached_attention<T>, {.tile = Extent3(cached_stretch)})});
   return kernel;
 }
-
-/// The arguments of a job.
-template <class T>
-struct SequenceArguments {
-  const char* workload;
-  Read<T> q;
-  Read<T> k;
-  Read<T> v;
-  Read<std::uint32_t> offsets;
-  std::optional<KeyValueCache<T>> cache;
-  Write<T> out;
-  SequenceShape shape;
-  SequenceOptions options;
-
-  std::uint64_t query_columns() const { return shape.heads * shape.head_size; }
-  std::uint64_t key_columns() const { return shape.key_value_heads * shape.head_size; }
-  std::uint64_t value_columns() const { return shape.key_value_heads * shape.value_size; }
-  std::uint64_t result_columns() const { return shape.heads * shape.value_size; }
-  std::uint64_t rows() const { return q.size() / query_columns(); }
-  std::uint64_t sequences() const { return offsets.size() - 1; }
-  std::uint64_t slots() const { return cache->keys.size() / (cache->capacity * key_columns()); }
-};
 
 std::string with_count(const char* subject, std::uint64_t count) {
   return std::string(subject) + " (" + std::to_string(count) + ")";
@@ -213,48 +192,71 @@ std::optional<std::string> no_sequences(const std::string& of, const SequenceArg
   return std::nullopt;
 }
 
+std::uint32_t as_word(std::uint64_t number) { return static_cast<std::uint32_t>(number); }
+
 template <class T>
 Job attention_of_sequences(SequenceArguments<T> a) {
+  std::uint64_t longest = 0;
+  if (auto why = refusal_of_sequences(a, longest))
+    return refused(a.workload, workload_types::attention, *std::move(why));
+  const Scratch<std::uint32_t> places(words_of_place * a.rows());
+  Steps steps;
+  add_sequence_places(steps, a, longest, places, false);
+  add_sequence_attention(steps, a, longest, places);
+  return std::move(steps).job(a.workload, workload_types::attention);
+}
+
+}  // namespace
+
+template <class T>
+std::optional<std::string> refusal_of_sequences(SequenceArguments<T>& a, std::uint64_t& longest) {
   SequenceShape& shape = a.shape;
   if (shape.key_value_heads == 0) shape.key_value_heads = shape.heads;
   if (shape.value_size == 0) shape.value_size = shape.head_size;
   const std::string of = std::string(" of workload '") + a.workload + "' ";
-  std::uint64_t longest = 0;
   auto why = no_sequence_shape(of, shape, a.options);
   if (!why) why = no_sequence_sizes(of, a);
   if (!why) why = no_sequences(of, a, longest);
   if (!why && longest * shape.heads > most_scores_of_row)
     why = with_count("Number of heads times the longest sequence", longest * shape.heads) + of +
           "exceeds the limit (" + std::to_string(most_scores_of_row) + ").";
-  if (why) return refused(a.workload, workload_types::attention, *std::move(why));
+  return why;
+}
 
-  const auto narrowed = [](std::uint64_t number) { return static_cast<std::uint32_t>(number); };
-  const std::uint64_t rows = a.rows();
-  const Scratch<std::uint32_t> places(words_of_place * rows);
-  const SequenceRows sequences{.rows = narrowed(rows),
-                               .slots = narrowed(a.cache ? a.slots() : 0),
-                               .capacity = narrowed(a.cache ? a.cache->capacity : 0),
-                               .longest = narrowed(longest),
+template <class T>
+void add_sequence_places(Steps& steps, const SequenceArguments<T>& a, std::uint64_t longest,
+                         const Scratch<std::uint32_t>& places, bool positions) {
+  const SequenceRows sequences{.rows = as_word(a.rows()),
+                               .slots = as_word(a.cache ? a.slots() : 0),
+                               .capacity = as_word(a.cache ? a.cache->capacity : 0),
+                               .longest = as_word(longest),
                                .causal = a.options.causal,
-                               .cached = a.cache.has_value()};
+                               .cached = a.cache.has_value(),
+                               .positions = positions};
   const std::span<const std::uint32_t> no_words;
-  Steps steps;
-  if (a.cache) {
-    steps.add(places_kernel(), flat(rows), a.offsets, a.cache->slots, a.cache->cached, places, sequences);
+  if (a.cache)
+    steps.add(places_kernel(), flat(a.rows()), a.offsets, a.cache->slots, a.cache->cached, places, sequences);
+  else
+    steps.add(places_kernel(), flat(a.rows()), a.offsets, no_words, no_words, places, sequences);
+}
+
+template <class T>
+void add_sequence_attention(Steps& steps, const SequenceArguments<T>& a, std::uint64_t longest,
+                            const Scratch<std::uint32_t>& places) {
+  const SequenceShape& shape = a.shape;
+  const std::uint64_t rows = a.rows();
+  if (a.cache)
     steps.add(append_kernel<T>(), flat(rows * cached_stretch), a.k, a.v, a.cache->keys, a.cache->values,
               places,
-              CacheRows{.rows = narrowed(rows),
-                        .key_columns = narrowed(a.key_columns()),
-                        .value_columns = narrowed(a.value_columns())});
-  } else {
-    steps.add(places_kernel(), flat(rows), a.offsets, no_words, no_words, places, sequences);
-  }
+              CacheRows{.rows = as_word(rows),
+                        .key_columns = as_word(a.key_columns()),
+                        .value_columns = as_word(a.value_columns())});
 
   CachedStretches step{.rows = 0,
-                       .heads = narrowed(shape.heads),
-                       .key_value_heads = narrowed(shape.key_value_heads),
-                       .sizes = narrowed(shape.head_size | shape.value_size << 16),
-                       .stretches = narrowed((longest + cached_stretch - 1) / cached_stretch),
+                       .heads = as_word(shape.heads),
+                       .key_value_heads = as_word(shape.key_value_heads),
+                       .sizes = as_word(shape.head_size | shape.value_size << 16),
+                       .stretches = as_word((longest + cached_stretch - 1) / cached_stretch),
                        .adds_up = 0,
                        .scale = a.options.scale.value_or(
                            static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size))))};
@@ -269,7 +271,7 @@ Job attention_of_sequences(SequenceArguments<T> a) {
     const std::uint64_t count = std::min(most_rows, rows - first);
     const Read<std::uint32_t> of_rows =
         Read<std::uint32_t>(places).slice(words_of_place * first, words_of_place * count);
-    step.rows = narrowed(count);
+    step.rows = as_word(count);
     step.adds_up = 0;
     steps.add(cached_attention_kernel<T, Write<float>>(), flat(step.workgroups() * cached_stretch),
               a.q.slice(first * a.query_columns(), count * a.query_columns()), keys, values, of_rows, state,
@@ -280,10 +282,18 @@ Job attention_of_sequences(SequenceArguments<T> a) {
               keys, values, of_rows, state,
               a.out.slice(first * a.result_columns(), count * a.result_columns()), step);
   }
-  return std::move(steps).job(a.workload, workload_types::attention);
 }
 
-}  // namespace
+#define WYE_SEQUENCES(T)                                                                                     \
+  template std::optional<std::string> refusal_of_sequences(SequenceArguments<T>&, std::uint64_t&);           \
+  template void add_sequence_places(Steps&, const SequenceArguments<T>&, std::uint64_t,                      \
+                                    const Scratch<std::uint32_t>&, bool);                                    \
+  template void add_sequence_attention(Steps&, const SequenceArguments<T>&, std::uint64_t,                   \
+                                       const Scratch<std::uint32_t>&);
+WYE_SEQUENCES(float)
+WYE_SEQUENCES(half)
+WYE_SEQUENCES(bfloat16)
+#undef WYE_SEQUENCES
 
 Job cached_attention(Read<float> q, Read<float> k, Read<float> v, Read<std::uint32_t> offsets,
                      KeyValueCache<float> cache, Write<float> out, SequenceShape shape,

@@ -244,6 +244,7 @@ void attention_places(Range range, std::span<const std::uint32_t> offsets,
                       std::span<std::uint32_t> places, SequenceRows shape) {
   for (std::uint64_t row : below(range, shape.rows)) {
     RowPlace place{.first = 0, .seen = 0, .own = no_row};
+    std::uint32_t position = 0;
     // Offsets that decrease may have no sequence that the row is in.
     std::size_t s = 0, end_of_search = offsets.size() - 1;
     while (s < end_of_search) {
@@ -258,17 +259,20 @@ void attention_places(Range range, std::span<const std::uint32_t> offsets,
       const std::uint32_t begin = offsets[s - 1], own = static_cast<std::uint32_t>(row) - begin;
       if (shape.cached == 0) {
         place.first = begin;
+        position = own;
         place.seen = shape.causal != 0 ? own + 1 : end - begin;
       } else if (const std::uint32_t before = cached[s - 1];
                  slots[s - 1] < shape.slots && before < shape.capacity && own < shape.capacity - before) {
         place.first = slots[s - 1] * shape.capacity;
-        place.own = place.first + before + own;
+        position = before + own;
+        place.own = place.first + position;
         place.seen = before + (shape.causal != 0 ? own + 1 : std::min(end - begin, shape.capacity - before));
       }
     }
     places[words_of_place * row] = place.first;
     places[words_of_place * row + 1] = std::min(place.seen, shape.longest);
     places[words_of_place * row + 2] = place.own;
+    if (shape.positions != 0) places[std::uint64_t{words_of_place} * shape.rows + row] = position;
   }
 }
 

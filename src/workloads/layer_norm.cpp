@@ -53,7 +53,7 @@ std::optional<std::string> no_row_norm(const std::string& workload, const NormOp
 }
 
 template <class T>
-Job row_norm(const std::string& workload, const NormOperands<T>& operands, NormStep norm) {
+void add_row_norm(Steps& steps, const NormOperands<T>& operands, NormStep norm) {
   const auto& [x, residual, weight, bias, result] = operands;
   const RowSplit split = split_rows(x.size(), weight.size());
   const auto phase = [&](std::uint32_t number) {
@@ -61,7 +61,6 @@ Job row_norm(const std::string& workload, const NormOperands<T>& operands, NormS
     step.phase = number;
     return step;
   };
-  Steps steps;
   if (split.pieces == 1) {
     steps.add(row_norm_kernel<T, Write<float>>(), split.items(), x, residual, weight, bias,
               std::span<float>(), result, split, phase(norm_of_rows));
@@ -80,11 +79,18 @@ Job row_norm(const std::string& workload, const NormOperands<T>& operands, NormS
     steps.add(row_norm_kernel<T, ReadWrite<float>>(), split.items(), x, residual, weight, bias, partials,
               result, split, phase(norm_results));
   }
+}
+
+template <class T>
+Job row_norm(const std::string& workload, const NormOperands<T>& operands, NormStep norm) {
+  Steps steps;
+  add_row_norm(steps, operands, norm);
   return std::move(steps).job(workload, workload_types::vector);
 }
 
 #define WYE_ROW_NORM(T)                                                                               \
   template std::optional<std::string> no_row_norm(const std::string&, const NormOperands<T>&, float); \
+  template void add_row_norm(Steps&, const NormOperands<T>&, NormStep);                               \
   template Job row_norm(const std::string&, const NormOperands<T>&, NormStep);
 WYE_ROW_NORM(float)
 WYE_ROW_NORM(half)

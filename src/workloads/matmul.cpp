@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Operands {
   Read<T> b;
   Read<R> bias = std::span<const R>();
   Read<R> residual = std::span<const R>();
+  bool libraries = true;  ///< whether a vendor's library may multiply
 };
 
 /// A function of cuBLAS or cuBLASLt.
@@ -291,6 +293,7 @@ bool is_aligned(const P& matrix, std::uint64_t row, std::uint64_t step, std::uin
 /// 1865). cuBLASLt has algorithms for all products whose rows begin at multiples of 16 bytes.
 template <class T, class R, class C>
 Vendor vendor_of(const Operands<T, R>& operands, const C& c, const Product& shape) {
+  if (!operands.libraries) return Vendor::none;
   const bool ends = shape.last == shape.inner && has_epilogue(operands, shape);
   const auto aligned = [&](std::uint64_t bytes) {
     const auto step = [&](std::uint64_t elements) { return shape.batch > 1 ? elements : 0; };
@@ -411,8 +414,9 @@ Checked check(const MatmulGroup<T, R>& group) {
 }
 
 template <class T, class R>
-Operands<T, R> operands_of(const MatmulGroup<T, R>& group) {
+Operands<T, R> operands_of(const MatmulGroup<T, R>& group, bool libraries) {
   Operands<T, R> operands{group.a, group.b};
+  operands.libraries = libraries;
   if constexpr (!std::is_integral_v<R>) {
     if (group.epilogue.bias) operands.bias = *group.epilogue.bias;
     if (group.epilogue.residual) operands.residual = *group.epilogue.residual;
@@ -423,15 +427,17 @@ Operands<T, R> operands_of(const MatmulGroup<T, R>& group) {
 /// Adds the steps of a product, or returns the reason if its arguments are invalid.
 template <class T, class Sum>
 std::optional<std::string> add_product(Steps& steps, const ProductKernels<T, Sum>& kernels,
-                                       const MatmulGroup<T, Sum>& group) {
+                                       const MatmulGroup<T, Sum>& group, bool libraries = true) {
   Checked checked = check(group);
-  if (!checked.refusal) add_products(steps, kernels, operands_of(group), group.c, checked.shape);
+  if (!checked.refusal)
+    add_products(steps, kernels, operands_of(group, libraries), group.c, checked.shape);
   return std::move(checked.refusal);
 }
 
 /// The same for a c of 16 bits. The sums of stretches before the last are in separate memory. The last one rounds.
 template <class T>
-std::optional<std::string> add_rounded_product(Steps& steps, const MatmulGroup<T, T>& group) {
+std::optional<std::string> add_rounded_product(Steps& steps, const MatmulGroup<T, T>& group,
+                                               bool libraries = true) {
   const Checked checked = check(group);
   if (checked.refusal) return checked.refusal;
   Product shape = checked.shape;
@@ -439,7 +445,7 @@ std::optional<std::string> add_rounded_product(Steps& steps, const MatmulGroup<T
   if (shape.batch > 1 && shape.c_step != one)
     return "Matrices c of 16 bits of workload 'matmul' are not contiguous: their step (" +
            std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) + ").";
-  const Operands<T, T> operands = operands_of(group);
+  const Operands<T, T> operands = operands_of(group, libraries);
   const auto round = [&](const Read<float>& sums) {
     steps.add(rounded_kernels_of(group.a).of(vendor_of(operands, group.c, shape)), items_of(shape), group.a,
               group.b, operands.bias, operands.residual, sums, group.c, shape);
@@ -450,7 +456,8 @@ std::optional<std::string> add_rounded_product(Steps& steps, const MatmulGroup<T
   } else {
     const Scratch<float> sums(group.c.size());
     for (; shape.last < shape.inner; advance(shape))
-      add_stretch<T, float>(steps, kernels_of(group.a), {group.a, group.b}, sums, shape);
+      add_stretch<T, float>(steps, kernels_of(group.a), {.a = group.a, .b = group.b, .libraries = libraries},
+                            sums, shape);
     round(sums);
   }
   return std::nullopt;
@@ -497,6 +504,17 @@ void add_matmul(Steps& steps, const Read<float>& a, const Read<float>& b, const 
                 Product shape) {
   add_products(steps, float_kernels(), {a, b}, c, shape);
 }
+
+template <class T>
+std::optional<std::string> add_product_of_rows(Steps& steps, const MatmulGroup<T, T>& group) {
+  if constexpr (std::is_same_v<T, float>)
+    return add_product(steps, float_kernels(), group, false);
+  else
+    return add_rounded_product(steps, group, false);
+}
+template std::optional<std::string> add_product_of_rows(Steps&, const MatmulGroup<float, float>&);
+template std::optional<std::string> add_product_of_rows(Steps&, const MatmulGroup<half, half>&);
+template std::optional<std::string> add_product_of_rows(Steps&, const MatmulGroup<bfloat16, bfloat16>&);
 
 std::string matmul_on_cuda() {
   if (const std::optional<Error> absent = cublas::absence()) return "wye's own kernel: " + absent->sentence();

@@ -6,6 +6,7 @@
 #include "cpu.hpp"
 #include "kernel_text.hpp"
 #include "quantized_kernels.hpp"
+#include "recipes.hpp"
 #include "steps.hpp"
 
 namespace wye {
@@ -43,18 +44,6 @@ const auto& int8_product_kernel() {
   static const auto kernel =
       make_product<std::uint8_t>(kernels::quantized_matmul_int8, cpu::multiply_int8_rows, 256);
   return kernel;
-}
-
-/// Returns the reason if there is no such layout of blocks.
-std::optional<std::string> no_layout(const std::string& workload, Quantization q) {
-  const auto type = static_cast<unsigned>(q.type);
-  if (type > static_cast<unsigned>(BlockType::int8))
-    return "Block type (" + std::to_string(type) + ") of workload '" + workload + "' exceeds the limit (" +
-           std::to_string(static_cast<unsigned>(BlockType::int8)) + ").";
-  const bool any = q.type == BlockType::int4 || q.type == BlockType::int8;
-  if (q.group == 32 || (any && (q.group == 64 || q.group == 128))) return std::nullopt;
-  return "Group (" + std::to_string(q.group) + " elements) of workload '" + workload + "' is not " +
-         (any ? "32, 64 or 128." : "32.");
 }
 
 /// Returns the reason if `elements` are not those of `bytes` bytes of blocks.
@@ -108,6 +97,17 @@ std::optional<std::string> no_quantized_product(std::uint64_t x, std::uint64_t w
 
 }  // namespace
 
+std::optional<std::string> no_layout(const std::string& workload, Quantization q) {
+  const auto type = static_cast<unsigned>(q.type);
+  if (type > static_cast<unsigned>(BlockType::int8))
+    return "Block type (" + std::to_string(type) + ") of workload '" + workload + "' exceeds the limit (" +
+           std::to_string(static_cast<unsigned>(BlockType::int8)) + ").";
+  const bool any = q.type == BlockType::int4 || q.type == BlockType::int8;
+  if (q.group == 32 || (any && (q.group == 64 || q.group == 128))) return std::nullopt;
+  return "Group (" + std::to_string(q.group) + " elements) of workload '" + workload + "' is not " +
+         (any ? "32, 64 or 128." : "32.");
+}
+
 Job quantize(Read<float> x, Write<std::uint8_t> blocks, Quantization quantization) {
   if (auto why = no_blocks("quantize", x.size(), blocks.size(), quantization))
     return refused("quantize", workload_types::vector, *std::move(why));
@@ -116,41 +116,55 @@ Job quantize(Read<float> x, Write<std::uint8_t> blocks, Quantization quantizatio
   return std::move(steps).job("quantize", workload_types::vector);
 }
 
-Job dequantize(Read<std::uint8_t> blocks, Write<float> x, Quantization quantization) {
-  if (auto why = no_blocks("dequantize", x.size(), blocks.size(), quantization))
-    return refused("dequantize", workload_types::vector, *std::move(why));
-  Steps steps;
+std::optional<std::string> add_dequantize(Steps& steps, const Read<std::uint8_t>& blocks,
+                                          const Write<float>& x, Quantization quantization) {
+  if (auto why = no_blocks("dequantize", x.size(), blocks.size(), quantization)) return why;
   steps.add(dequantize_kernel(), flat(x.size()), blocks, x, layout_of(quantization));
+  return std::nullopt;
+}
+
+Job dequantize(Read<std::uint8_t> blocks, Write<float> x, Quantization quantization) {
+  Steps steps;
+  if (auto why = add_dequantize(steps, blocks, x, quantization))
+    return refused("dequantize", workload_types::vector, *std::move(why));
   return std::move(steps).job("dequantize", workload_types::vector);
 }
 
-Job quantized_matmul(Read<float> x, Read<std::uint8_t> weights, Write<float> y, std::uint64_t rows,
-                     Quantization quantization, QuantizedMatmulOptions options) {
-  if (auto why = no_quantized_product(x.size(), weights.size(), y.size(), rows, quantization))
-    return refused("quantized_matmul", workload_types::matrix, *std::move(why));
+std::optional<std::string> add_quantized_matmul(Steps& steps, const Read<float>& x,
+                                                const Read<std::uint8_t>& weights, const Write<float>& y,
+                                                std::uint64_t rows, Quantization quantization,
+                                                QuantizedMatmulOptions options, bool any_rows) {
+  if (auto why = no_quantized_product(x.size(), weights.size(), y.size(), rows, quantization)) return why;
   QuantizedProduct shape{.rows = static_cast<std::uint32_t>(rows),
                          .columns = static_cast<std::uint32_t>(rows == 0 ? 0 : y.size() / rows),
                          .inner = static_cast<std::uint32_t>(rows == 0 ? 0 : x.size() / rows),
                          .tiles = (static_cast<std::uint32_t>(rows) + rows_per_tile - 1) / rows_per_tile};
+  const bool few = any_rows || rows <= most_few_rows;
   // Blocks of many rows begin where calls of the host function do.
   constexpr std::uint32_t tiles = block_side / rows_per_tile;
-  if (!options.int8_x && shape.tiles > tiles) shape.tiles = (shape.tiles + tiles - 1) / tiles * tiles;
+  if (!options.int8_x && !few && shape.tiles > tiles) shape.tiles = (shape.tiles + tiles - 1) / tiles * tiles;
   if (const std::uint64_t units = units_of(shape); units > largest_dimension + 1)
-    return refused("quantized_matmul", workload_types::matrix,
-                   "Rows (" + std::to_string(rows) + ") of workload 'quantized_matmul' need " +
-                       std::to_string(units) + " units of 4 x 1 results, which exceeds the limit (" +
-                       std::to_string(largest_dimension + 1) + ").");
+    return "Rows (" + std::to_string(rows) + ") of workload 'quantized_matmul' need " +
+           std::to_string(units) + " units of 4 x 1 results, which exceeds the limit (" +
+           std::to_string(largest_dimension + 1) + ").";
   const Extent3 items = flat(units_of(shape) * lanes_per_unit);
   const BlockLayout layout = layout_of(quantization);
-  Steps steps;
   if (options.int8_x) {
     constexpr Quantization q8_0{.type = BlockType::q8_0};
     const Scratch<std::uint8_t> blocks(x.size() / q8_0.group * block_bytes(q8_0));
     steps.add(quantize_kernel(), flat(x.size() / q8_0.group), x, blocks, layout_of(q8_0));
     steps.add(int8_product_kernel(), items, blocks, weights, y, shape, layout);
   } else {
-    steps.add(product_kernel(rows <= most_few_rows), items, x, weights, y, shape, layout);
+    steps.add(product_kernel(few), items, x, weights, y, shape, layout);
   }
+  return std::nullopt;
+}
+
+Job quantized_matmul(Read<float> x, Read<std::uint8_t> weights, Write<float> y, std::uint64_t rows,
+                     Quantization quantization, QuantizedMatmulOptions options) {
+  Steps steps;
+  if (auto why = add_quantized_matmul(steps, x, weights, y, rows, quantization, options, false))
+    return refused("quantized_matmul", workload_types::matrix, *std::move(why));
   return std::move(steps).job("quantized_matmul", workload_types::matrix);
 }
 

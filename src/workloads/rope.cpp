@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cpu.hpp"
+#include "recipes.hpp"
 #include "rope_kernels.hpp"
 #include "rotation.hpp"
 #include "rows.hpp"
@@ -28,8 +29,8 @@ const auto& rope_kernel() {
 
 /// Returns the reason if sizes or options are invalid.
 std::optional<std::string> no_rotation(std::uint64_t size, std::uint64_t rows, std::uint64_t head_size,
-                                       const RopeOptions& options) {
-  const std::string workload = " of workload 'rope' ";
+                                       const RopeOptions& options, const std::string& name) {
+  const std::string workload = " of workload '" + name + "' ";
   if (head_size == 0 || head_size > longest_head)
     return "Size of a head (" + std::to_string(head_size) + " elements)" + workload +
            "is not between 1 and " + std::to_string(longest_head) + ".";
@@ -74,15 +75,29 @@ Rotation rotation_of(std::uint64_t size, std::uint64_t rows, std::uint64_t head_
 template <class T>
 Job rope_job(const ReadWrite<T>& x, const Read<std::uint32_t>& positions, std::uint64_t head_size,
              const RopeOptions& options) {
-  if (auto why = no_rotation(x.size(), positions.size(), head_size, options))
-    return refused("rope", workload_types::vector, *std::move(why));
-  const Rotation shape = rotation_of(x.size(), positions.size(), head_size, options);
   Steps steps;
-  steps.add(rope_kernel<T>(), flat(shape.teams() << shape.lanes_log2), x, positions, shape);
+  if (auto why = add_rope(steps, x, positions, head_size, options, "rope"))
+    return refused("rope", workload_types::vector, *std::move(why));
   return std::move(steps).job("rope", workload_types::vector);
 }
 
 }  // namespace
+
+template <class T>
+std::optional<std::string> add_rope(Steps& steps, const ReadWrite<T>& x, const Read<std::uint32_t>& positions,
+                                    std::uint64_t head_size, const RopeOptions& options,
+                                    const std::string& workload) {
+  if (auto why = no_rotation(x.size(), positions.size(), head_size, options, workload)) return why;
+  const Rotation shape = rotation_of(x.size(), positions.size(), head_size, options);
+  steps.add(rope_kernel<T>(), flat(shape.teams() << shape.lanes_log2), x, positions, shape);
+  return std::nullopt;
+}
+template std::optional<std::string> add_rope(Steps&, const ReadWrite<float>&, const Read<std::uint32_t>&,
+                                             std::uint64_t, const RopeOptions&, const std::string&);
+template std::optional<std::string> add_rope(Steps&, const ReadWrite<half>&, const Read<std::uint32_t>&,
+                                             std::uint64_t, const RopeOptions&, const std::string&);
+template std::optional<std::string> add_rope(Steps&, const ReadWrite<bfloat16>&, const Read<std::uint32_t>&,
+                                             std::uint64_t, const RopeOptions&, const std::string&);
 
 Job rope(ReadWrite<float> x, Read<std::uint32_t> positions, std::uint64_t head_size, RopeOptions options) {
   return rope_job(x, positions, head_size, options);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "steps.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace workloads {
@@ -40,6 +42,10 @@ struct NormOperands {
 template <class T>
 std::optional<std::string> no_row_norm(const std::string& workload, const NormOperands<T>& operands,
                                        float epsilon);
+
+/// Adds the steps for valid operands.
+template <class T>
+void add_row_norm(Steps& steps, const NormOperands<T>& operands, NormStep norm);
 
 /// Makes the job of valid operands.
 template <class T>
