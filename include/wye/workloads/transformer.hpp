@@ -94,7 +94,8 @@ struct EncoderOptions {
 ///                                        {.width = 576, .heads = 9, .key_value_heads = 3, .head_size = 64, .hidden = 1536}));
 ///
 /// Shape:   x has a row of `width` numbers for each token. `offsets` and the cache are those of `cached_attention` with these
-///          heads. `width` and `hidden` are from 1 to 2^20.
+///          heads. `width` and `hidden` are from 1 to 2^20. x, the cache and the weights do not overlap; otherwise the results are
+///          undefined.
 /// Bound:   Those of its parts propagate: intermediate results are rounded to the type of x. For rows of weights with a length of
 ///          about 1, and norms of about 1, a number of x is within 2^-17 (float), 2^-6 (half) or 2^-3 (bfloat16) of that by
 ///          float64, relative to the root mean square of its row, after 1 block. After 12 blocks: 2^-14, 2^-4 and 2^-1. Quantized
