@@ -177,7 +177,7 @@ Bound bound_of_rows(const std::vector<double>& exact, std::size_t width, std::si
   for (std::size_t first = 0; first < exact.size(); first += width) {
     double squares = 0;
     for (std::size_t i = 0; i < width; ++i) squares += exact[first + i] * exact[first + i];
-    of_rows.push_back(share * std::sqrt(squares / static_cast<double>(width)));
+    of_rows.push_back(share * std::max(1.0, std::sqrt(squares / static_cast<double>(width))));
   }
   return [of_rows, width](std::size_t i) { return of_rows[i / width]; };
 }
