@@ -39,12 +39,12 @@ struct VendorFunction {
   cublas::Arithmetic arithmetic;
 };
 
-/// Makes the host source of a kernel.
+/// Makes the host source of a kernel, with the fewest items of a call.
 template <class T, class C>
-typename ProductKernel<T, C>::Source host_source() {
+typename ProductKernel<T, C>::Source host_source(std::uint32_t items) {
   using R = typename C::element_type;
   using Spans = std::span<const T>;
-  const auto made = [](auto* function) { return host(function, {.tile = Extent3(items_per_block)}); };
+  const auto made = [items](auto* function) { return host(function, {.tile = Extent3(items)}); };
   if constexpr (std::is_integral_v<R>)
     return made(static_cast<void (*)(Range, Spans, Spans, std::span<R>, Product)>(cpu::matmul));
   else if constexpr (std::is_same_v<T, R> && sizeof(T) == 2)
@@ -111,29 +111,35 @@ class ProductVariants {
  public:
   ProductVariants(const ProductTexts& texts, cublas::Arithmetic arithmetic)
       : own_(with(texts.standard, std::nullopt)),
+        own_for_few_rows_(with(texts.standard, std::nullopt, items_per_strip)),
         with_cublas_(with(texts.standard, VendorFunction{cublas::multiply, cublas::probe, arithmetic})),
         with_cublaslt_(
             with(texts.standard, VendorFunction{cublaslt::multiply, cublaslt::probe, arithmetic})) {
-    if (texts.plain) own_ = with_variant(std::move(own_), make_product_kernel<T, C>(*texts.plain));
+    for (Result<ProductKernel<T, C>>* kernel : {&own_, &own_for_few_rows_})
+      if (texts.plain) *kernel = with_variant(std::move(*kernel), make_product_kernel<T, C>(*texts.plain));
     const auto tiled = make_product_kernel<T, C>(texts.tiled, {}, tiled_adapters());
-    for (Result<ProductKernel<T, C>>* kernel : {&own_, &with_cublas_, &with_cublaslt_})
+    for (Result<ProductKernel<T, C>>* kernel : {&own_, &own_for_few_rows_, &with_cublas_, &with_cublaslt_})
       *kernel = with_variant(std::move(*kernel), tiled);
   }
 
-  const Result<ProductKernel<T, C>>& of(Vendor vendor) const {
+  const Result<ProductKernel<T, C>>& of(Vendor vendor, const Product& shape) const {
     if (vendor == Vendor::cublas && !cublas::known_absent()) return with_cublas_;
     if (vendor == Vendor::cublaslt && !cublaslt::known_absent()) return with_cublaslt_;
-    return own_;
+    return shape.rows <= few_rows ? own_for_few_rows_ : own_;
   }
 
  private:
-  static Result<ProductKernel<T, C>> with(const KernelText& text, std::optional<VendorFunction> function) {
-    std::vector<typename ProductKernel<T, C>::Source> sources{host_source<T, C>()};
+  /// Products of more rows have enough blocks for all threads.
+  static constexpr std::uint32_t few_rows = 64;
+
+  static Result<ProductKernel<T, C>> with(const KernelText& text, std::optional<VendorFunction> function,
+                                          std::uint32_t items = items_per_block) {
+    std::vector<typename ProductKernel<T, C>::Source> sources{host_source<T, C>(items)};
     if (function) sources.push_back(vendor_source<T, C>(*function));
     return make_product_kernel<T, C>(text, std::move(sources));
   }
 
-  Result<ProductKernel<T, C>> own_, with_cublas_, with_cublaslt_;
+  Result<ProductKernel<T, C>> own_, own_for_few_rows_, with_cublas_, with_cublaslt_;
 };
 
 /// The kernels of products of `T`. The first sets c, the second adds to it.
@@ -324,7 +330,7 @@ template <class T, class Sum>
 void add_stretch(Steps& steps, const ProductKernels<T, Sum>& kernels, const Operands<T, Sum>& operands,
                  const Write<Sum>& c, const Product& shape) {
   const auto add = [&](const auto& variants, const auto& to) {
-    const auto& kernel = variants.of(vendor_of(operands, c, shape));
+    const auto& kernel = variants.of(vendor_of(operands, c, shape), shape);
     if constexpr (std::is_integral_v<Sum>)
       steps.add(kernel, items_of(shape), operands.a, operands.b, to, shape);
     else
@@ -447,7 +453,7 @@ std::optional<std::string> add_rounded_product(Steps& steps, const MatmulGroup<T
            std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) + ").";
   const Operands<T, T> operands = operands_of(group, libraries);
   const auto round = [&](const Read<float>& sums) {
-    steps.add(rounded_kernels_of(group.a).of(vendor_of(operands, group.c, shape)), items_of(shape), group.a,
+    steps.add(rounded_kernels_of(group.a).of(vendor_of(operands, group.c, shape), shape), items_of(shape), group.a,
               group.b, operands.bias, operands.residual, sums, group.c, shape);
   };
   advance(shape);

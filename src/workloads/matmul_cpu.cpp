@@ -31,27 +31,56 @@ constexpr std::size_t panel_columns = 2 * HWY_LANES(float);
 constexpr std::size_t stretch = 512;
 constexpr std::size_t most_columns = (block_side + panel_columns - 1) / panel_columns * panel_columns;
 
-/// Sets `out` to rows of a, `a_step` apart, times a packed panel of b.
+/// Sets `out` to `rows` rows of a, `a_step` apart, times a packed panel of b. The bits of a row do not depend on `rows`.
+template <std::size_t rows>
 void multiply_panel(const float* HWY_RESTRICT a, std::size_t a_step, const float* HWY_RESTRICT b,
                     std::size_t inner, float* HWY_RESTRICT out) {
   const D d;
   constexpr std::size_t lanes = panel_columns / 2;
-  V left[panel_rows], right[panel_rows];
+  V left[rows], right[rows];
   WYE_UNROLL
-  for (std::size_t r = 0; r < panel_rows; ++r) left[r] = right[r] = hn::Zero(d);
+  for (std::size_t r = 0; r < rows; ++r) left[r] = right[r] = hn::Zero(d);
   for (std::size_t p = 0; p < inner; ++p, b += panel_columns) {
     const V b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes);
     WYE_UNROLL
-    for (std::size_t r = 0; r < panel_rows; ++r) {
+    for (std::size_t r = 0; r < rows; ++r) {
       const V x = hn::Set(d, a[r * a_step + p]);
       left[r] = hn::MulAdd(x, b0, left[r]);
       right[r] = hn::MulAdd(x, b1, right[r]);
     }
   }
   WYE_UNROLL
-  for (std::size_t r = 0; r < panel_rows; ++r) {
+  for (std::size_t r = 0; r < rows; ++r) {
     hn::Store(left[r], d, out + r * panel_columns);
     hn::Store(right[r], d, out + r * panel_columns + lanes);
+  }
+}
+
+/// Packs columns [column, column + width) of a b that is given transposed: sixteen elements of each at a time, so that the written
+/// lines stay in the first-level cache until they are full, and four columns at a time by vectors.
+void pack_columns(const Block& block, std::size_t first, std::size_t inner, std::size_t column,
+                  std::size_t width, float* HWY_RESTRICT to) {
+  const D d;
+  constexpr std::size_t lanes = panel_columns / 2, deep = 16, wide = 4;
+  HWY_ALIGN float fours[wide * lanes];
+  for (std::size_t p = 0; p < inner; p += deep) {
+    const std::size_t last = std::min(p + deep, inner);
+    std::size_t j = 0;
+    for (; last == p + deep && j + wide <= width; j += wide) {
+      const float* const from = block.b + (column + j) * block.b_step + first;
+      for (std::size_t q = p; q < last; q += lanes) {
+        const float* const here = from + q;
+        hn::StoreInterleaved4(hn::LoadU(d, here), hn::LoadU(d, here + block.b_step),
+                              hn::LoadU(d, here + 2 * block.b_step), hn::LoadU(d, here + 3 * block.b_step), d,
+                              fours);
+        for (std::size_t i = 0; i < lanes; ++i)
+          std::copy_n(fours + i * wide, wide, to + (q + i) * panel_columns + j);
+      }
+    }
+    for (; j < width; ++j) {
+      const float* const from = block.b + (column + j) * block.b_step + first;
+      for (std::size_t q = p; q < last; ++q) to[q * panel_columns + j] = from[q];
+    }
   }
 }
 
@@ -61,12 +90,7 @@ void pack(const Block& block, std::size_t first, std::size_t inner, float* HWY_R
     const std::size_t width = std::min(panel_columns, block.columns - column);
     if (width < panel_columns) std::fill(to, to + inner * panel_columns, 0.0f);
     if (block.transposed_b) {
-      // Sixteen at a time: the written lines stay in the first-level cache until they are full.
-      for (std::size_t p = 0; p < inner; p += 16)
-        for (std::size_t j = 0; j < width; ++j) {
-          const float* from = block.b + (column + j) * block.b_step + first;
-          for (std::size_t q = p; q < std::min(p + 16, inner); ++q) to[q * panel_columns + j] = from[q];
-        }
+      pack_columns(block, first, inner, column, width, to);
     } else if (width < panel_columns) {
       for (std::size_t p = 0; p < inner; ++p)
         std::copy_n(block.b + (first + p) * block.b_step + column, width, to + p * panel_columns);
@@ -122,12 +146,72 @@ void pack_rows(const Block& block, std::size_t first, std::size_t inner, float* 
   }
 }
 
-void multiply(const Block& block) {
+/// Multiplies the last rows, fewer than a panel has. Those beyond `rows` are zeros.
+void multiply_last_rows(const float* a, const float* b, std::size_t inner, std::size_t rows, float* out) {
+  if (rows == 1)
+    multiply_panel<1>(a, inner, b, inner, out);
+  else if (rows == 2)
+    multiply_panel<2>(a, inner, b, inner, out);
+  else if (rows <= 4)
+    multiply_panel<4>(a, inner, b, inner, out);
+  else
+    multiply_panel<panel_rows>(a, inner, b, inner, out);
+}
+
+/// Multiplies one row by columns of a b that is given transposed, sixteen at a time, without packing them. Returns the first column
+/// that is left. A sum adds its products in the order in which `multiply_panel` does.
+std::size_t multiply_row(const Block& block) {
+  const D d;
+  const hn::CappedTag<float, 4> of_four;
+  constexpr std::size_t lanes = panel_columns / 2, wide = 4, groups = 4;
+  HWY_ALIGN float fours[groups][wide * lanes];
+  std::size_t column = 0;
+  for (; column + wide * groups <= block.columns; column += wide * groups)
+    for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
+      const std::size_t last = std::min(first + stretch, block.inner);
+      const float* const from = block.b + column * block.b_step;
+      hn::Vec<decltype(of_four)> sums[groups];
+      WYE_UNROLL
+      for (std::size_t g = 0; g < groups; ++g) sums[g] = hn::Zero(of_four);
+      std::size_t p = first;
+      for (; p + lanes <= last; p += lanes) {
+        WYE_UNROLL
+        for (std::size_t g = 0; g < groups; ++g) {
+          const float* const here = from + g * wide * block.b_step + p;
+          hn::StoreInterleaved4(hn::LoadU(d, here), hn::LoadU(d, here + block.b_step),
+                                hn::LoadU(d, here + 2 * block.b_step), hn::LoadU(d, here + 3 * block.b_step),
+                                d, fours[g]);
+        }
+        WYE_UNROLL
+        for (std::size_t q = 0; q < lanes; ++q) {
+          const auto x = hn::Set(of_four, block.a[p + q]);
+          WYE_UNROLL
+          for (std::size_t g = 0; g < groups; ++g)
+            sums[g] = hn::MulAdd(x, hn::Load(of_four, fours[g] + q * wide), sums[g]);
+        }
+      }
+      for (; p < last; ++p)
+        for (std::size_t g = 0; g < groups; ++g) {
+          for (std::size_t i = 0; i < wide; ++i) fours[g][i] = from[(g * wide + i) * block.b_step + p];
+          sums[g] = hn::MulAdd(hn::Set(of_four, block.a[p]), hn::Load(of_four, fours[g]), sums[g]);
+        }
+      const bool add = block.add || first > 0;
+      for (std::size_t g = 0; g < groups; ++g) {
+        float* const to = block.c + column + g * wide;
+        hn::StoreU(add ? hn::Add(hn::LoadU(of_four, to), sums[g]) : sums[g], of_four, to);
+      }
+    }
+  return column;
+}
+
+void multiply_columns(const Block& block) {
+  // Few rows multiply each panel of b while the first-level cache has it.
+  const std::size_t group = block.rows <= panel_rows ? panel_columns : most_columns;
   const auto memory =
-      hwy::AllocateAligned<float>(stretch * (most_columns + panel_rows) + panel_rows * panel_columns +
+      hwy::AllocateAligned<float>(stretch * (group + panel_rows) + panel_rows * panel_columns +
                                   (block.transposed_a ? stretch * block.rows : 0));
   float* const packed = memory.get();
-  float* const panel = packed + stretch * most_columns;
+  float* const panel = packed + stretch * group;
   float* const last_rows = panel + panel_rows * panel_columns;
   float* const packed_rows = last_rows + stretch * panel_rows;
   const std::size_t whole_rows = block.rows / panel_rows * panel_rows;
@@ -135,7 +219,6 @@ void multiply(const Block& block) {
   for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
     const std::size_t inner = std::min(stretch, block.inner - first);
     const bool add = block.add || first > 0;
-    pack(block, first, inner, packed);
     const float* a = block.a + first;
     std::size_t a_step = block.a_step;
     if (block.transposed_a) {
@@ -147,17 +230,39 @@ void multiply(const Block& block) {
     for (std::size_t r = whole_rows; r < block.rows; ++r)
       std::copy_n(a + r * a_step, inner, last_rows + (r - whole_rows) * inner);
 
-    for (std::size_t column = 0; column < block.columns; column += panel_columns) {
-      const std::size_t width = std::min(panel_columns, block.columns - column);
-      const auto make = [&](const float* from, std::size_t step, std::size_t row, std::size_t rows) {
-        multiply_panel(from, step, packed + column * inner, inner, panel);
-        store_panel(panel, rows, width, add, block.c + row * block.c_step + column, block.c_step);
-      };
-      for (std::size_t row = 0; row < whole_rows; row += panel_rows)
-        make(a + row * a_step, a_step, row, panel_rows);
-      if (whole_rows < block.rows) make(last_rows, inner, whole_rows, block.rows - whole_rows);
+    for (std::size_t begin = 0; begin < block.columns; begin += group) {
+      Block part = block;
+      part.columns = std::min(group, block.columns - begin);
+      part.b += begin * (block.transposed_b ? block.b_step : 1);
+      pack(part, first, inner, packed);
+      for (std::size_t column = 0; column < part.columns; column += panel_columns) {
+        const std::size_t width = std::min(panel_columns, part.columns - column);
+        const float* const b = packed + column * inner;
+        const auto store = [&](std::size_t row, std::size_t rows) {
+          store_panel(panel, rows, width, add, block.c + row * block.c_step + begin + column, block.c_step);
+        };
+        for (std::size_t row = 0; row < whole_rows; row += panel_rows) {
+          multiply_panel<panel_rows>(a + row * a_step, a_step, b, inner, panel);
+          store(row, panel_rows);
+        }
+        if (whole_rows < block.rows) {
+          multiply_last_rows(last_rows, b, inner, block.rows - whole_rows, panel);
+          store(whole_rows, block.rows - whole_rows);
+        }
+      }
     }
   }
+}
+
+void multiply(const Block& block) {
+  const bool one = block.rows == 1 && block.transposed_b && !block.transposed_a;
+  const std::size_t done = one ? multiply_row(block) : 0;
+  if (done == block.columns) return;
+  Block rest = block;
+  rest.columns -= done;
+  rest.b += done * (block.transposed_b ? block.b_step : 1);
+  rest.c += done;
+  multiply_columns(rest);
 }
 
 /// Convert numbers of other types to floats, exactly.
@@ -235,10 +340,11 @@ void multiply_any(const Block& block) { multiply(block); }
 /// 8 bits are below 2^24, so floats are exact.
 template <class T, class C>
 void multiply_any(const BlockOf<T, C>& block) {
-  constexpr std::size_t stretch = 512, side = block_side;
+  constexpr std::size_t stretch = 512;
   constexpr bool whole = std::is_same_v<C, std::int32_t>;
-  const auto memory = hwy::AllocateAligned<float>(2 * stretch * side + (whole ? side * side : 0));
-  float *const a = memory.get(), *const b = a + stretch * side, *const sums = b + stretch * side;
+  const auto memory = hwy::AllocateAligned<float>(stretch * (block.rows + block.columns) +
+                                                  (whole ? block.rows * block.columns : 0));
+  float *const a = memory.get(), *const b = a + stretch * block.rows, *const sums = b + stretch * block.columns;
   for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
     const std::size_t inner = std::min(stretch, block.inner - first);
     const bool add = block.add || first > 0;
@@ -278,20 +384,25 @@ void multiply_any(const BlockOf<T, C>& block) {
   }
 }
 
-/// Calls `f` for the blocks of c in `range`, with the block without its c, its column and its first element in c.
+/// Calls `f` for the blocks of c in `range`, or for those strips of them that it has, with the block without its c, its column and its first element in c.
 template <class C, class T, class F>
 void for_blocks(Range range, std::span<const T> a, std::span<const T> b, const Product& shape, F f) {
   const std::uint64_t across = (shape.columns + block_side - 1) / block_side;
   const std::uint64_t down = (shape.rows + block_side - 1) / block_side;
   const Range items = below(range, blocks_of(shape) * items_per_block);
-  for (std::uint64_t number = items.first / items_per_block; number < items.last / items_per_block;
-       ++number) {
+  constexpr std::uint64_t strips = items_per_block / items_per_strip, side = block_side / strips;
+  const std::uint64_t last = items.last / items_per_strip;
+  for (std::uint64_t strip = items.first / items_per_strip, next = strip; strip < last; strip = next) {
+    const std::uint64_t number = strip / strips, first_column = strip % strips * side;
+    next = std::min(last, (number + 1) * strips);
     const std::uint64_t n = number / (across * down), at = number % (across * down);
-    const std::uint64_t row = at / across * block_side, column = at % across * block_side;
+    const std::uint64_t row = at / across * block_side, column = at % across * block_side + first_column;
+    if (column >= shape.columns) continue;
+    const std::uint64_t columns = std::min((next - strip) * side, shape.columns - column);
     const std::uint64_t of_row = row * (shape.transposed_a ? 1 : shape.inner),
                         of_column = column * (shape.transposed_b ? shape.inner : 1);
     f(BlockOf<T, C>{.rows = std::min<std::size_t>(block_side, shape.rows - row),
-                    .columns = std::min<std::size_t>(block_side, shape.columns - column),
+                    .columns = columns,
                     .inner = shape.last - shape.first,
                     .a = a.data() + n * shape.a_step + a_start(shape) + of_row,
                     .a_step = a_row(shape),

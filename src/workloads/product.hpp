@@ -44,6 +44,8 @@ constexpr std::uint64_t b_start(const Product& shape) {
 /// workgroup computes one tile. The bits of a block do not depend on the thread that computes it.
 inline constexpr std::uint32_t block_side = 256;
 inline constexpr std::uint32_t items_per_block = 16 * 256;
+/// One call on the host for few rows computes a strip of a block: 64 columns.
+inline constexpr std::uint32_t items_per_strip = items_per_block / 4;
 
 /// Returns the number of blocks of all matrices c.
 constexpr std::uint64_t blocks_of(const Product& shape) {

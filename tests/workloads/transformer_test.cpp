@@ -171,8 +171,8 @@ Bound bound_of_rows(const std::vector<double>& exact, std::size_t width, std::si
                     bool int8_x = false) {
   const bool is_half = std::is_same_v<T, half>, is_float = std::is_same_v<T, float>;
   double share = is_float ? 0x1p-17 : is_half ? 0x1p-6 : 0x1p-3;
-  if (blocks > 1) share = is_float ? 0x1p-14 : is_half ? 0x1p-4 : 0x1p-1;
-  if (int8_x) share = 0x1p-4;
+  if (blocks > 1) share = is_float ? 0x1p-15 : is_half ? 0x1p-5 : 0x1p-2;
+  if (int8_x) share = 0x1p-3;
   std::vector<double> of_rows;
   for (std::size_t first = 0; first < exact.size(); first += width) {
     double squares = 0;
@@ -222,7 +222,7 @@ std::string differing_encoder(const std::vector<StoredBlock<T>>& blocks,
 
 constexpr TransformerShape odd_shape{.width = 30, .heads = 6, .key_value_heads = 2, .head_size = 10, .hidden = 37},
     even_shape{.width = 96, .heads = 4, .key_value_heads = 2, .head_size = 16, .hidden = 160},
-    wide_shape{.width = 320, .heads = 5, .key_value_heads = 1, .head_size = 64, .hidden = 288};
+    wide_shape{.width = 144, .heads = 2, .key_value_heads = 1, .head_size = 72, .hidden = 272};
 
 constexpr Quantization block_kinds[] = {{BlockType::q4_0, 32},
                                         {BlockType::q4_1, 32},
@@ -247,9 +247,9 @@ void check_batches(const TransformerShape& shape, const std::string& leg, const 
   const std::size_t width = shape.width;
   std::mt19937 random(51);
   std::vector<TokenRequest<T>> waiting, running;
-  for (std::uint32_t i = 0; i < 12; ++i) {
+  for (std::uint32_t i = 0; i < 10; ++i) {
     const auto prompt = static_cast<std::uint32_t>(1 + random() % (i == 4 ? 30 : 7)),
-               tokens = prompt + static_cast<std::uint32_t>(random() % 5);
+               tokens = prompt + static_cast<std::uint32_t>(random() % 4);
     TokenRequest<T> request{elements<T>(tokens * width, 600 + i), {}, prompt, tokens};
     request.expected = request.x;
     BlockCaches<T> alone(blocks, 1, capacity);
@@ -392,19 +392,53 @@ TEST_CASE("transformer_block is right for random shapes", "[workloads][transform
 TEST_CASE("transformer_block gives a request the same bits alone, in any batch, and for a prompt in several jobs",
           "[workloads][transformer]") {
   for (const std::string& leg : legs()) {
+    const bool few = leg == "cuda";  // takes long on the stand-in
+    const bool all = leg == "cpu";   // shaders of quantized products have one order of adding
     for_float_types([&](auto type) {
+      if (few && !std::is_same_v<decltype(type), half>) return;
       INFO(leg << ", " << name(element_type<decltype(type)>()));
       check_batches<decltype(type)>(odd_shape, leg, std::nullopt);
     });
     for (const Quantization& kind : {block_kinds[0], block_kinds[1]}) {
+      if (!all && kind.type != BlockType::q4_0) continue;
       INFO(leg << ", type of blocks " << static_cast<int>(kind.type));
       check_batches<float>(even_shape, leg, kind);
     }
+    if (!all) continue;
     INFO(leg << ", int8_x");
     workloads::DecoderOptions options;
     options.int8_x = true;
     check_batches<float>(even_shape, leg, block_kinds[0], options);
   }
+}
+
+TEST_CASE("a row has the same bits for any number of rows if inner dimensions are long", "[workloads][transformer]") {
+  constexpr TransformerShape shape{
+      .width = 530, .heads = 1, .key_value_heads = 1, .head_size = 6, .hidden = 1061};
+  for (const std::string& leg : legs())
+    for_float_types([&](auto type) {
+      using T = decltype(type);
+      if (leg == "cuda" && !std::is_same_v<T, float>) return;  // takes long on the stand-in
+      INFO(leg << ", " << name(element_type<T>()));
+      const auto blocks = blocks_of<T>(shape, 1, 750);
+      const auto decoded = [&](std::uint32_t first, std::uint32_t rows) {
+        const auto all = elements<T>(69 * 530, 76);
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first * 530);
+        std::vector<T> x(begin, begin + static_cast<std::ptrdiff_t>(rows * 530));
+        std::vector<std::uint32_t> offsets(rows + 1);
+        std::iota(offsets.begin(), offsets.end(), 0u);
+        const NewSequences sequences(offsets);
+        BlockCaches<T> caches(blocks, sequences.count(), 1);
+        decode(x, blocks, caches, offsets, sequences.slots, sequences.cached, leg);
+        return x;
+      };
+      const std::vector<T> together = decoded(0, 69);
+      for (const auto& [first, rows] : {std::pair{0u, 1u}, {68u, 1u}, {1u, 2u}, {3u, 4u}, {7u, 5u}, {12u, 13u}}) {
+        INFO(rows << " rows from " << first << " on");
+        const std::vector<T> alone = decoded(first, rows);
+        CHECK(std::memcmp(alone.data(), &together[first * 530], alone.size() * sizeof(T)) == 0);
+      }
+    });
 }
 
 TEST_CASE("an encoder gives a sequence the same bits alone and in a batch", "[workloads][transformer]") {

@@ -96,11 +96,11 @@ struct EncoderOptions {
 /// Shape:   x has a row of `width` numbers for each token. `offsets` and the cache are those of `cached_attention` with these
 ///          heads. `width` and `hidden` are from 1 to 2^20. x, the cache and the weights do not overlap; otherwise the results are
 ///          undefined.
-/// Bound:   Those of its parts propagate: intermediate results are rounded to the type of x. For rows of weights with a length of
-///          about 1, and norms of about 1, a number of x is within 2^-17 (float), 2^-6 (half) or 2^-3 (bfloat16) of that by
-///          float64, relative to the root mean square of its row, after 1 block. After 12 blocks: 2^-14, 2^-4 and 2^-1. Quantized
-///          weights count as exact; with `int8_x`, 2^-4 after 1 block. NaN and infinities propagate as in the parts. A row that
-///          `cached_attention` does not attend with gets no attention.
+/// Bound:   those of its parts propagate: intermediate results are rounded to the type of x. If rows of weights have a length of
+///          about 1 and numbers of norms are about 1, results are within 2^-17 (float), 2^-6 (half) or 2^-3 (bfloat16) of those in
+///          float64, times the root mean square of their row, or times 1 if that is less. After 12 blocks: 2^-15, 2^-5 and 2^-2.
+///          Quantized weights count as exact; with `int8_x`, 2^-3 after 1 block. NaN and infinities propagate as in the parts. A
+///          row that `cached_attention` leaves out has attention 0.
 /// Bits:    the same device gives the same bits for a row, alone and beside any other sequences, and if a sequence comes in one
 ///          job or in several. Requires a scheduler with `measure_variants` off: otherwise GPUs may choose kernels by the number
 ///          of rows.
