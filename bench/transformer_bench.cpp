@@ -55,7 +55,8 @@ struct BenchBlock {
   bool quantized;
   BenchMatrix query{block_queries, width, 21, quantized}, key{block_keys, width, 22, quantized},
       value{block_keys, width, 23, quantized}, output{width, block_queries, 24, quantized},
-      gate{hidden, width, 25, quantized}, up{hidden, width, 26, quantized}, down{width, hidden, 27, quantized};
+      gate{hidden, width, 25, quantized}, up{hidden, width, 26, quantized},
+      down{width, hidden, 27, quantized};
   std::vector<float> norm = std::vector<float>(width, 1.0f);
   std::vector<float> keys, cached_values;
 
@@ -64,8 +65,8 @@ struct BenchBlock {
     cached_values = values(tokens * block_keys, 29);
   }
   workloads::DecoderWeights<float> weights() const {
-    return {norm,          query.matrix(), key.matrix(), value.matrix(), output.matrix(), norm,
-            gate.matrix(), up.matrix(),    down.matrix()};
+    return {norm, query.matrix(), key.matrix(), value.matrix(), output.matrix(),
+            norm, gate.matrix(),  up.matrix(),  down.matrix()};
   }
   std::size_t bytes() const {
     return query.bytes() + key.bytes() + value.bytes() + output.bytes() + gate.bytes() + up.bytes() +
@@ -91,12 +92,12 @@ struct BenchDecoder {
     for (std::size_t b = 0; b < count; ++b) blocks.emplace_back(quantized, sequences * capacity);
   }
   /// Runs rows through the blocks.
-  bool run(std::span<float> rows, std::span<const std::uint32_t> of_rows, std::span<const std::uint32_t> of_slots,
-           std::span<const std::uint32_t> of_cached) {
+  bool run(std::span<float> rows, std::span<const std::uint32_t> of_rows,
+           std::span<const std::uint32_t> of_slots, std::span<const std::uint32_t> of_cached) {
     for (BenchBlock& block : blocks)
       if (!steady_runtime().run(workloads::transformer_block(
-              rows, of_rows, {block.keys, block.cached_values, of_slots, of_cached, capacity}, block.weights(),
-              block_shape)))
+              rows, of_rows, {block.keys, block.cached_values, of_slots, of_cached, capacity},
+              block.weights(), block_shape)))
         return false;
     return true;
   }
@@ -152,11 +153,15 @@ BENCHMARK_CAPTURE(decoder_wye, one_q4, 1, 1, 127, 12, true)
 BENCHMARK_CAPTURE(decoder_weights_floor, one_q4, 12, true)
     ->Name("decoder_q4_0_1_token_cpu/memory_floor")
     ->UseRealTime();
-BENCHMARK_CAPTURE(decoder_wye, eight, 8, 1, 127, 12, false)->Name("decoder_8_requests_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(decoder_wye, eight, 8, 1, 127, 12, false)
+    ->Name("decoder_8_requests_cpu/wye")
+    ->UseRealTime();
 BENCHMARK_CAPTURE(decoder_one_by_one, eight, 8, 127, 12)
     ->Name("decoder_8_requests_cpu/one_by_one")
     ->UseRealTime();
-BENCHMARK_CAPTURE(decoder_wye, prompt, 1, 512, 0, 1, false)->Name("decoder_512_tokens_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(decoder_wye, prompt, 1, 512, 0, 1, false)
+    ->Name("decoder_512_tokens_cpu/wye")
+    ->UseRealTime();
 BENCHMARK_CAPTURE(decoder_wye, prompt_q4, 1, 512, 0, 1, true)
     ->Name("decoder_q4_0_512_tokens_cpu/wye")
     ->UseRealTime();

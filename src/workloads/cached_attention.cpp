@@ -284,11 +284,11 @@ void add_sequence_attention(Steps& steps, const SequenceArguments<T>& a, std::ui
   }
 }
 
-#define WYE_SEQUENCES(T)                                                                                     \
-  template std::optional<std::string> refusal_of_sequences(SequenceArguments<T>&, std::uint64_t&);           \
-  template void add_sequence_places(Steps&, const SequenceArguments<T>&, std::uint64_t,                      \
-                                    const Scratch<std::uint32_t>&, bool);                                    \
-  template void add_sequence_attention(Steps&, const SequenceArguments<T>&, std::uint64_t,                   \
+#define WYE_SEQUENCES(T)                                                                           \
+  template std::optional<std::string> refusal_of_sequences(SequenceArguments<T>&, std::uint64_t&); \
+  template void add_sequence_places(Steps&, const SequenceArguments<T>&, std::uint64_t,            \
+                                    const Scratch<std::uint32_t>&, bool);                          \
+  template void add_sequence_attention(Steps&, const SequenceArguments<T>&, std::uint64_t,         \
                                        const Scratch<std::uint32_t>&);
 WYE_SEQUENCES(float)
 WYE_SEQUENCES(half)

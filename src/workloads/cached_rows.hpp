@@ -14,7 +14,8 @@ struct SequenceRows {
   std::uint32_t longest = 0;  ///< the most keys that a row sees
   std::uint32_t causal = 0;
   std::uint32_t cached = 0;  ///< 0: keys are rows of the job
-  std::uint32_t positions = 0;  ///< 1: the position of each row in its sequence follows the places, one word each
+  std::uint32_t positions =
+      0;  ///< 1: the position of each row in its sequence follows the places, one word each
 };
 
 /// The place of a row, three words. Rows of keys have `key_value_heads` heads.

@@ -435,8 +435,7 @@ template <class T, class Sum>
 std::optional<std::string> add_product(Steps& steps, const ProductKernels<T, Sum>& kernels,
                                        const MatmulGroup<T, Sum>& group, bool libraries = true) {
   Checked checked = check(group);
-  if (!checked.refusal)
-    add_products(steps, kernels, operands_of(group, libraries), group.c, checked.shape);
+  if (!checked.refusal) add_products(steps, kernels, operands_of(group, libraries), group.c, checked.shape);
   return std::move(checked.refusal);
 }
 
@@ -453,8 +452,8 @@ std::optional<std::string> add_rounded_product(Steps& steps, const MatmulGroup<T
            std::to_string(shape.c_step) + ") is not their size (" + std::to_string(one) + ").";
   const Operands<T, T> operands = operands_of(group, libraries);
   const auto round = [&](const Read<float>& sums) {
-    steps.add(rounded_kernels_of(group.a).of(vendor_of(operands, group.c, shape), shape), items_of(shape), group.a,
-              group.b, operands.bias, operands.residual, sums, group.c, shape);
+    steps.add(rounded_kernels_of(group.a).of(vendor_of(operands, group.c, shape), shape), items_of(shape),
+              group.a, group.b, operands.bias, operands.residual, sums, group.c, shape);
   };
   advance(shape);
   if (shape.last == shape.inner) {

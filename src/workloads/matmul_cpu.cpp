@@ -344,7 +344,8 @@ void multiply_any(const BlockOf<T, C>& block) {
   constexpr bool whole = std::is_same_v<C, std::int32_t>;
   const auto memory = hwy::AllocateAligned<float>(stretch * (block.rows + block.columns) +
                                                   (whole ? block.rows * block.columns : 0));
-  float *const a = memory.get(), *const b = a + stretch * block.rows, *const sums = b + stretch * block.columns;
+  float *const a = memory.get(), *const b = a + stretch * block.rows,
+               *const sums = b + stretch * block.columns;
   for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
     const std::size_t inner = std::min(stretch, block.inner - first);
     const bool add = block.add || first > 0;

@@ -37,7 +37,8 @@ void add_silu_multiply(Steps& steps, const Read<T>& gate, const Read<T>& up, con
                        RowSplit split) {
   steps.add(silu_kernel<T>(), split.items(), gate, up, result, split);
 }
-template void add_silu_multiply(Steps&, const Read<float>&, const Read<float>&, const Write<float>&, RowSplit);
+template void add_silu_multiply(Steps&, const Read<float>&, const Read<float>&, const Write<float>&,
+                                RowSplit);
 template void add_silu_multiply(Steps&, const Read<half>&, const Read<half>&, const Write<half>&, RowSplit);
 template void add_silu_multiply(Steps&, const Read<bfloat16>&, const Read<bfloat16>&, const Write<bfloat16>&,
                                 RowSplit);

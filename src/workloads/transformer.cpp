@@ -151,14 +151,15 @@ Job decoder_block(const DecoderArguments<T>& arguments) {
   const auto refuse = [](std::string why) {
     return refused(block_name, workload_types::attention, std::move(why));
   };
-  if (auto why = refusal_of_weights<T>(x.size(), shape, {query, key, value, output, gate, up, down},
-                                       {{"attention_norm", w.attention_norm, width},
-                                        {"feed_forward_norm", w.feed_forward_norm, width}}))
+  if (auto why = refusal_of_weights<T>(
+          x.size(), shape, {query, key, value, output, gate, up, down},
+          {{"attention_norm", w.attention_norm, width}, {"feed_forward_norm", w.feed_forward_norm, width}}))
     return refuse(*std::move(why));
 
   const std::uint64_t rows = x.size() / width;
-  const Scratch<T> h(rows * width), q(rows * queries), k(rows * keys), v(rows * keys), attended(rows * queries),
-      y(rows * width), gates(rows * hidden), ups(rows * hidden), gated(rows * hidden);
+  const Scratch<T> h(rows * width), q(rows * queries), k(rows * keys), v(rows * keys),
+      attended(rows * queries), y(rows * width), gates(rows * hidden), ups(rows * hidden),
+      gated(rows * hidden);
   SequenceArguments<T> sequences{block_name,
                                  q,
                                  k,
@@ -233,10 +234,10 @@ Job encoder_block(const EncoderArguments<T>& arguments) {
   const auto [width, heads, key_heads, head_size, hidden] = shape;
   const std::uint64_t queries = heads * head_size, keys = key_heads * head_size;
   const std::vector<NamedMatrix<T>> matrices{
-      {"query", w.query, queries, width},   {"key", w.key, keys, width},   {"value", w.value, keys, width},
-      {"output", w.output, width, queries}, {"up", w.up, hidden, width},   {"down", w.down, width, hidden}};
+      {"query", w.query, queries, width},   {"key", w.key, keys, width}, {"value", w.value, keys, width},
+      {"output", w.output, width, queries}, {"up", w.up, hidden, width}, {"down", w.down, width, hidden}};
   const NamedMatrix<T>&query = matrices[0], &key = matrices[1], &value = matrices[2], &output = matrices[3],
-  &up = matrices[4], &down = matrices[5];
+        &up = matrices[4], &down = matrices[5];
   const auto refuse = [](std::string why) {
     return refused(block_name, workload_types::attention, std::move(why));
   };
@@ -287,8 +288,8 @@ Job encoder_block(const EncoderArguments<T>& arguments) {
     if constexpr (std::is_same_v<T, float>)
       if (m.quantized()) {
         const std::uint64_t size = m.outputs * m.inputs;
-        block.keep(add_dequantize(steps, m.matrix.blocks, Write<float>(wide).slice(0, size),
-                                  m.matrix.quantization));
+        block.keep(
+            add_dequantize(steps, m.matrix.blocks, Write<float>(wide).slice(0, size), m.matrix.quantization));
         block.product(a, m, Read<float>(wide).slice(0, size), bias, residual, c, activation);
         return;
       }

@@ -24,8 +24,8 @@ template <class T>
 Doubles elements_of(const WeightMatrix<T>& matrix) {
   if (matrix.blocks.size() == 0) return doubles_of(matrix.elements);
   const auto* const from = static_cast<const std::uint8_t*>(matrix.blocks.operand().data);
-  const std::vector<float> elements = reference::dequantize(
-      std::span<const std::uint8_t>(from, matrix.blocks.size()), matrix.quantization);
+  const std::vector<float> elements =
+      reference::dequantize(std::span<const std::uint8_t>(from, matrix.blocks.size()), matrix.quantization);
   return {elements.begin(), elements.end()};
 }
 
@@ -165,16 +165,16 @@ Doubles block_of_encoder(std::span<const double> from, std::span<const std::uint
 
 namespace reference {
 
-#define WYE_TRANSFORMER(T)                                                                                  \
-  std::vector<double> transformer_block(std::span<const double> x, std::span<const std::uint32_t> offsets,  \
-                                        const DecoderWeights<T>& weights, TransformerShape shape,           \
-                                        DecoderOptions options) {                                           \
-    return block_of_decoder(x, offsets, weights, with_all_heads(shape), options);                           \
-  }                                                                                                         \
-  std::vector<double> transformer_block(std::span<const double> x, std::span<const std::uint32_t> offsets,  \
-                                        const EncoderWeights<T>& weights, TransformerShape shape,           \
-                                        EncoderOptions options) {                                           \
-    return block_of_encoder(x, offsets, weights, with_all_heads(shape), options);                           \
+#define WYE_TRANSFORMER(T)                                                                                 \
+  std::vector<double> transformer_block(std::span<const double> x, std::span<const std::uint32_t> offsets, \
+                                        const DecoderWeights<T>& weights, TransformerShape shape,          \
+                                        DecoderOptions options) {                                          \
+    return block_of_decoder(x, offsets, weights, with_all_heads(shape), options);                          \
+  }                                                                                                        \
+  std::vector<double> transformer_block(std::span<const double> x, std::span<const std::uint32_t> offsets, \
+                                        const EncoderWeights<T>& weights, TransformerShape shape,          \
+                                        EncoderOptions options) {                                          \
+    return block_of_encoder(x, offsets, weights, with_all_heads(shape), options);                          \
   }
 WYE_TRANSFORMER(float)
 WYE_TRANSFORMER(half)

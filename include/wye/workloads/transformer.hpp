@@ -104,7 +104,7 @@ struct EncoderOptions {
 /// Bits:    the same device gives the same bits for a row, alone and beside any other sequences, and if a sequence comes in one
 ///          job or in several. Requires a scheduler with `measure_variants` off: otherwise GPUs may choose kernels by the number
 ///          of rows.
-/// Cost:    reads each weight once for up to 4 rows; more rows cost what their products cost. The block uses wye's own kernels,
+/// Cost:    reads each weight once for up to 4 rows; more rows cost as much as their products. The block uses wye's own kernels,
 ///          because libraries add in an order that depends on the number of rows. Scratch memory for 3 width + 2 queries + 2 keys +
 ///          3 hidden elements per row, and that of `cached_attention`. On the CPU, prompts take longer with quantized weights than
 ///          with floats: weights are converted once per 4 rows.
