@@ -1,4 +1,4 @@
-// A decoder serves requests in batches: they join and leave between steps, and each gets the tokens that it gets alone.
+// A decoder serves requests in batches: they join and leave between steps. On a device, each gets the tokens that it gets alone.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +14,6 @@ namespace {
 constexpr wye::workloads::TransformerShape shape{
     .width = 64, .heads = 4, .key_value_heads = 2, .head_size = 16, .hidden = 96};
 constexpr std::uint64_t slots = 3, capacity = 32, vocabulary = 200;
-
 using Floats = std::vector<float>;
 Floats random_weights(std::size_t count) {
   static std::mt19937 random(7);
@@ -82,7 +81,6 @@ std::vector<Request> serve(wye::Runtime& runtime, std::vector<Block>& blocks, co
 }  // namespace
 
 int main() {
-  // The same device gives the same bits.
   auto runtime =
       wye::Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.measure_variants = false}});
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;

@@ -12,9 +12,9 @@ namespace {
 using Doubles = std::vector<double>;
 
 template <class T>
-Doubles doubles_of(const Read<T>& numbers) {
-  const auto* const from = static_cast<const T*>(numbers.operand().data);
-  Doubles made(numbers.size());
+Doubles doubles_of(const Read<T>& given) {
+  const auto* const from = static_cast<const T*>(given.operand().data);
+  Doubles made(given.size());
   for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<double>(static_cast<float>(from[i]));
   return made;
 }
