@@ -26,7 +26,9 @@ vec2 absorb(vec2 sum, float v) {
 
 vec2 combine(vec2 a, vec2 b) {
   const float most = max(a.x, b.x);
-  return vec2(most, a.y * exponential(a.x - most) + b.y * exponential(b.x - most));
+  // Fused operations would not be commutative.
+  precise const float sum = a.y * exponential(a.x - most) + b.y * exponential(b.x - most);
+  return vec2(most, sum);
 }
 
 // Returns the factor that turns exponentials into weights; NaN if nothing was added.

@@ -14,6 +14,11 @@ Extreme combine(Extreme a, Extreme b) {
   if (b.key == a.key ? b.place < a.place : is_less(a.key, b.key)) return b;
   return a;
 }
+#ifdef SUBGROUPS
+Extreme exchanged(Extreme one, uint reach) {
+  return Extreme(exchanged(one.key, reach), exchanged(one.place, reach));
+}
+#endif
 #include "team.glsl"
 
 layout(push_constant) uniform Arguments {
@@ -52,7 +57,18 @@ void main() {
   const bool has_candidates = candidates.size != uvec2(0);
   const uvec2 candidates_of_row = product(p.row, split.columns);
   Extreme mine = Extreme(uvec2(0), 0xffffffffu);
-  for (uint i = p.first + p.lane; i < p.last; i += p.lanes) {
+  uint i = p.first + p.lane;
+#ifdef SUBGROUPS
+  if (!has_candidates) {
+    PackedLine line = line_of(uvec2(x.data), plus(row, uvec2(p.first, 0)));
+    for (; i + 3 * p.lanes < p.last; i += 4 * p.lanes) {  // four loads in flight
+      uvec2 bits[4];
+      for (uint j = 0; j < 4; ++j) bits[j] = bits_at(line, i - p.first + j * p.lanes);
+      for (uint j = 0; j < 4; ++j) mine = combine(mine, Extreme(key_of(bits[j]), i + j * p.lanes));
+    }
+  }
+#endif
+  for (; i < p.last; i += p.lanes) {
     uint place = i;
     if (has_candidates)
       place = ConstWords(element(uvec2(candidates.data), plus(candidates_of_row, uvec2(i, 0)))).at[0];

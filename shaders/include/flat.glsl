@@ -1,6 +1,12 @@
 // The flat grid has rows of 2^23 items. Any number of items fits into 65,535 workgroups per dimension.
 layout(local_size_x = 256) in;
 
+#ifdef SUBGROUPS
+#include "subgroups.glsl"
+#else
+uint invocation_index() { return gl_LocalInvocationID.x; }
+#endif
+
 const uint flat_width_log2 = 23;
 
 // Returns the index {low, high} of the item at column `x` of this workgroup's row.
@@ -10,5 +16,5 @@ uvec2 flat_item(uint x) {
 
 // Returns the index of this invocation's item divided by 2^log2.
 uint flat_unit(uint log2) {
-  return (gl_WorkGroupID.y << (flat_width_log2 - log2)) + (gl_GlobalInvocationID.x >> log2);
+  return (gl_WorkGroupID.y << (flat_width_log2 - log2)) + ((gl_WorkGroupID.x * gl_WorkGroupSize.x + invocation_index()) >> log2);
 }

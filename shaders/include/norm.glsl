@@ -31,6 +31,11 @@ float selected(Norms norms, uint norm) {
   return norm == 0 ? norms.sum : norm == 1 ? length_of(norms.squares) : norms.most;
 }
 
+#ifdef SUBGROUPS
+Norms exchanged(Norms norms, uint reach) {
+  return Norms(exchanged(norms.squares, reach), exchanged(norms.sum, reach), exchanged(norms.most, reach));
+}
+#endif
 #include "team.glsl"
 
 layout(push_constant) uniform Arguments {
@@ -46,7 +51,15 @@ void main() {
   const Norms none = Norms(vec3(0.0), 0.0, 0.0);
   Norms parts[4] = Norms[](none, none, none, none);
   const uint size = p.last - p.first;
-  for (uint i = p.lane; i < size; i += 4 * p.lanes)
+  uint i = p.lane;
+#ifdef SUBGROUPS
+  for (; i + 7 * p.lanes < size; i += 8 * p.lanes) {  // eight loads in flight
+    float terms[8];
+    for (uint j = 0; j < 8; ++j) terms[j] = term_at(xs, i + j * p.lanes);
+    for (uint j = 0; j < 8; ++j) parts[j & 3] = combine(parts[j & 3], norms_of(terms[j]));
+  }
+#endif
+  for (; i < size; i += 4 * p.lanes)
     for (uint j = 0; j < 4; ++j) {
       const uint k = i + j * p.lanes;
       if (k < size) parts[j] = combine(parts[j], norms_of(term_at(xs, k)));

@@ -24,7 +24,7 @@ Piece piece_of(RowSplit split) {
   p.first = (p.number - p.row * split.pieces) * longest_piece;
   p.last = min(p.first + longest_piece, split.columns);
   p.lanes = 1 << split.lanes_log2;
-  p.lane = gl_LocalInvocationID.x & (p.lanes - 1);
+  p.lane = invocation_index() & (p.lanes - 1);
   if (p.row >= split.rows) p.first = p.last = p.row = 0;
   return p;
 }

@@ -14,6 +14,24 @@ layout(push_constant) uniform Arguments {
   uint exclusive;
 };
 
+TERM offset_of(uvec2 piece) {
+  if (!is_less(piece, offsets.size)) return TERM(0);
+#ifdef UINT64
+  ConstWords words = ConstWords(element(uvec2(offsets.data), plus(piece, piece)));
+  return uvec2(words.at[0], words.at[1]);
+#else
+  const uint bits = ConstWords(element(uvec2(offsets.data), piece)).at[0];
+#ifdef WORD
+  return bits;
+#else
+  return uintBitsToFloat(bits);
+#endif
+#endif
+}
+
+#ifdef SUBGROUPS
+#include "scan_subgroups.glsl"
+#else
 shared TERM of_invocations[256];
 shared TERM of_groups[16];
 
@@ -35,21 +53,6 @@ TERM sum_before(TERM mine, out TERM all) {
     all = sum_of(all, of_groups[i]);
   }
   return split.lanes_log2 <= 4 ? before : sum_of(of_groups_before, before);
-}
-
-TERM offset_of(uvec2 piece) {
-  if (!is_less(piece, offsets.size)) return TERM(0);
-#ifdef UINT64
-  ConstWords words = ConstWords(element(uvec2(offsets.data), plus(piece, piece)));
-  return uvec2(words.at[0], words.at[1]);
-#else
-  const uint bits = ConstWords(element(uvec2(offsets.data), piece)).at[0];
-#ifdef WORD
-  return bits;
-#else
-  return uintBitsToFloat(bits);
-#endif
-#endif
 }
 
 void main() {
@@ -78,3 +81,4 @@ void main() {
     carry = sum_of(carry, all);
   }
 }
+#endif

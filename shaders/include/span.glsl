@@ -2,6 +2,10 @@
 // Kernels need no 64-bit integers: addresses, sizes and indexes beyond 32 bits are pairs {low, high}.
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_buffer_reference_uvec2 : require
+#ifdef SUBGROUPS
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
 
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Floats { float at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstFloats { float at[]; };

@@ -28,7 +28,25 @@ void main() {
   const TERM zero = TERM(0);
   TERM parts[4] = TERM[](zero, zero, zero, zero);
   const uint size = p.last - p.first;
-  for (uint i = p.lane; i < size; i += 4 * p.lanes)
+  uint i = p.lane;
+#ifdef SUBGROUPS
+  for (; i + 7 * p.lanes < size; i += 8 * p.lanes) {  // eight loads in flight
+    TERM x_terms[8], y_terms[8];
+    for (uint j = 0; j < 8; ++j) {
+      x_terms[j] = term_at(xs, i + j * p.lanes);
+#ifdef PRODUCTS
+      y_terms[j] = term_at(ys, i + j * p.lanes);
+#endif
+    }
+    for (uint j = 0; j < 8; ++j)
+#ifdef PRODUCTS
+      parts[j & 3] = sum_of(parts[j & 3], product_of(x_terms[j], y_terms[j]));
+#else
+      parts[j & 3] = sum_of(parts[j & 3], x_terms[j]);
+#endif
+  }
+#endif
+  for (; i < size; i += 4 * p.lanes)
     for (uint j = 0; j < 4; ++j) {
       const uint k = i + j * p.lanes;
       if (k >= size) continue;

@@ -1,10 +1,6 @@
 #version 460
 // Rows of several pieces, second step: computes the weights of each piece with the sum of its whole row.
-#include "span.glsl"
-#include "flat.glsl"
-#include "rows.glsl"
-#include "exponents.glsl"
-#include "team.glsl"
+#include "softmax_rows.glsl"
 
 layout(push_constant) uniform Arguments {
   FloatSpan matrix;
@@ -21,8 +17,5 @@ void main() {
     mine = combine(mine, vec2(sums.data.at[from], sums.data.at[from + 1]));
   }
   const vec2 all = team_result(mine, split.lanes_log2);
-  const float share = share_of(all);
-  Floats row = Floats(row_address(uvec2(matrix.data), p.row, split.columns));
-  for (uint i = p.first + p.lane; i < p.last; i += p.lanes)
-    row.at[i] = exponential(scaled(row.at[i], scale) - all.x) * share;
+  write_weights(row_address(uvec2(matrix.data), p.row, split.columns), p, scale, all, false);
 }

@@ -1,11 +1,7 @@
 #version 460
 // Rows of several pieces, first step: computes the largest number of each piece and the sum of its
 // exponentials.
-#include "span.glsl"
-#include "flat.glsl"
-#include "rows.glsl"
-#include "exponents.glsl"
-#include "team.glsl"
+#include "softmax_rows.glsl"
 
 layout(push_constant) uniform Arguments {
   ConstFloatSpan matrix;
@@ -16,9 +12,7 @@ layout(push_constant) uniform Arguments {
 
 void main() {
   const Piece p = piece_of(split);
-  ConstFloats row = ConstFloats(row_address(uvec2(matrix.data), p.row, split.columns));
-  vec2 mine = nothing;
-  for (uint i = p.first + p.lane; i < p.last; i += p.lanes) mine = absorb(mine, scaled(row.at[i], scale));
-  const vec2 all = team_result(mine, split.lanes_log2);
+  const uvec2 row = row_address(uvec2(matrix.data), p.row, split.columns);
+  const vec2 all = team_result(sum_of_share(row, p, scale), split.lanes_log2);
   if (p.first < p.last && p.lane < 2) sums.data.at[2 * p.number + p.lane] = all[p.lane];
 }

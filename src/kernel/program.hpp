@@ -32,7 +32,8 @@ class KernelProgram final : public device::Program {
   static Result<std::shared_ptr<const KernelProgram>> make(std::string name, ParamSchema schema,
                                                            const std::vector<AnySource>& sources,
                                                            const std::vector<std::size_t>& batchable = {},
-                                                           std::vector<AdapterType> adapters = {});
+                                                           std::vector<AdapterType> adapters = {},
+                                                           Features features = {});
   ~KernelProgram() override;
 
   std::string_view name() const noexcept override { return name_; }
@@ -154,6 +155,7 @@ class KernelProgram final : public device::Program {
   std::uint64_t id_;
   std::uint32_t batchable_ = 0;
   std::vector<AdapterType> adapters_;  ///< that run it; empty: all
+  Features features_;                  ///< that a device needs
   std::vector<Prepared> sources_;
   std::vector<AnySource> given_;                  ///< set if any source is from a file
   ParamSchema declared_;                          ///< likewise

@@ -155,6 +155,13 @@ KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device,
                                                         name_, alternatives(types), id, wye::name(type)));
     return route;
   }
+  const auto lacks = [&](Features needs) {
+    if (device.info().features.contains(needs)) return false;
+    route.refusal = Error(Errc::unsupported, base::text("Kernel '{}' needs {}, which '{}' does not have.",
+                                                        name_, device::lacking(device.info(), needs), id));
+    return true;
+  };
+  if (lacks(features_)) return route;
   route.choice = choose(device, call, why);
   const Prepared* source = route.choice.source;
   if (!source) {
@@ -170,10 +177,7 @@ KernelProgram::Route KernelProgram::make_route(const device::DeviceBase& device,
                                      languages(), alternatives(needs), why.empty() ? "" : ": ", why));
     return route;
   }
-  if (source->ready)
-    if (const Features needs = source->ready->needs; !device.info().features.contains(needs))
-      route.refusal = Error(Errc::unsupported, base::text("Kernel '{}' needs {}, which '{}' does not have.",
-                                                          name_, device::lacking(device.info(), needs), id));
+  if (source->ready) lacks(source->ready->needs);
   return route;
 }
 

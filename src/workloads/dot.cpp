@@ -3,6 +3,7 @@
 #include "cpu.hpp"
 #include "dot_kernels.hpp"
 #include "recipes.hpp"
+#include "subgroups.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -11,8 +12,8 @@ namespace {
 
 template <class T>
 Job dot_job(const KernelText& text, const Read<T>& x, const Read<T>& y, const Write<SumOf<T>>& results) {
-  static const auto kernel = make_kernel<Read<T>, Read<T>, Write<SumOf<T>>, RowSplit>(
-      text, {"x", "y", "sums", "split"}, {}, {host(cpu::dot<T>, {.tile = piece_tile})});
+  static const auto kernel = make_kernel_with_subgroups<Read<T>, Read<T>, Write<SumOf<T>>, RowSplit>(
+      text, {"x", "y", "sums", "split"}, host(cpu::dot<T>, {.tile = piece_tile}));
   auto why = not_as_long("dot", "x", x.size(), "y", y.size());
   if (!why) why = no_columns("dot", x.size(), results.size());
   if (why) return refused("dot", workload_types::vector, *std::move(why));

@@ -4,6 +4,7 @@
 #include "norm_kernels.hpp"
 #include "rows.hpp"
 #include "steps.hpp"
+#include "subgroups.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -12,9 +13,9 @@ namespace {
 
 template <class T>
 const auto& norm_kernel() {
-  static const auto kernel = make_kernel<Read<T>, Write<float>, RowSplit, std::uint32_t>(
+  static const auto kernel = make_kernel_with_subgroups<Read<T>, Write<float>, RowSplit, std::uint32_t>(
       text_for<T>(kernels::norm, kernels::norm_half, kernels::norm_bfloat16),
-      {"x", "results", "split", "norm"}, {}, {host(cpu::norm<T>, {.tile = piece_tile})});
+      {"x", "results", "split", "norm"}, host(cpu::norm<T>, {.tile = piece_tile}));
   return kernel;
 }
 

@@ -3,6 +3,7 @@
 #include "cpu.hpp"
 #include "recipes.hpp"
 #include "reduce_kernels.hpp"
+#include "subgroups.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -22,12 +23,12 @@ struct ReduceKernels {
   Result<ExtremeKernel<T>> extreme;
 
   ReduceKernels(const KernelText& sum_text, const KernelText& extreme_text)
-      : sum(make_kernel<Read<T>, Write<SumOf<T>>, RowSplit>(
-            sum_text, {"x", "sums", "split"}, {}, {host(cpu::reduce_sum<T>, {.tile = piece_tile})})),
-        extreme(make_kernel<Read<T>, Read<std::uint32_t>, Write<T>, Write<std::uint32_t>, RowSplit,
-                            std::uint32_t, std::uint32_t>(
-            extreme_text, {"x", "candidates", "values", "places", "split", "columns", "flip"}, {},
-            {host(cpu::reduce_extreme<T>, {.tile = piece_tile})})) {}
+      : sum(make_kernel_with_subgroups<Read<T>, Write<SumOf<T>>, RowSplit>(
+            sum_text, {"x", "sums", "split"}, host(cpu::reduce_sum<T>, {.tile = piece_tile}))),
+        extreme(make_kernel_with_subgroups<Read<T>, Read<std::uint32_t>, Write<T>, Write<std::uint32_t>,
+                                           RowSplit, std::uint32_t, std::uint32_t>(
+            extreme_text, {"x", "candidates", "values", "places", "split", "columns", "flip"},
+            host(cpu::reduce_extreme<T>, {.tile = piece_tile}))) {}
 };
 
 const auto& reduce_kernels(float) {

@@ -3,6 +3,7 @@
 #include "cpu.hpp"
 #include "recipes.hpp"
 #include "scan_kernels.hpp"
+#include "subgroups.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -14,8 +15,8 @@ using ScanKernel = Kernel<Read<T>, Read<SumOf<T>>, Write<SumOf<T>>, RowSplit, st
 
 template <class T>
 Result<ScanKernel<T>> make_scan(const KernelText& text) {
-  return make_kernel<Read<T>, Read<SumOf<T>>, Write<SumOf<T>>, RowSplit, std::uint32_t>(
-      text, {"x", "offsets", "sums", "split", "exclusive"}, {}, {host(cpu::scan<T>, {.tile = piece_tile})});
+  return make_kernel_with_subgroups<Read<T>, Read<SumOf<T>>, Write<SumOf<T>>, RowSplit, std::uint32_t>(
+      text, {"x", "offsets", "sums", "split", "exclusive"}, host(cpu::scan<T>, {.tile = piece_tile}));
 }
 const auto& scan_kernel(float) {
   static const auto kernel = make_scan<float>(kernels::scan);

@@ -3,6 +3,7 @@
 #include "cpu.hpp"
 #include "recipes.hpp"
 #include "softmax_kernels.hpp"
+#include "subgroups.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -10,22 +11,22 @@ namespace workloads {
 namespace {
 
 const auto& softmax_whole() {
-  static const auto kernel = make_kernel<ReadWrite<float>, RowSplit, float>(
-      kernels::softmax, {"matrix", "split", "scale"}, {}, {host(cpu::softmax, {.tile = row_tile})});
+  static const auto kernel = make_kernel_with_subgroups<ReadWrite<float>, RowSplit, float>(
+      kernels::softmax, {"matrix", "split", "scale"}, host(cpu::softmax, {.tile = row_tile}));
   return kernel;
 }
 
 const auto& softmax_sums() {
-  static const auto kernel = make_kernel<Read<float>, Write<float>, RowSplit, float>(
-      kernels::softmax_sums, {"matrix", "sums", "split", "scale"}, {},
-      {host(cpu::softmax_sums, {.tile = piece_tile})});
+  static const auto kernel = make_kernel_with_subgroups<Read<float>, Write<float>, RowSplit, float>(
+      kernels::softmax_sums, {"matrix", "sums", "split", "scale"},
+      host(cpu::softmax_sums, {.tile = piece_tile}));
   return kernel;
 }
 
 const auto& softmax_apply() {
-  static const auto kernel = make_kernel<ReadWrite<float>, Read<float>, RowSplit, float>(
-      kernels::softmax_apply, {"matrix", "sums", "split", "scale"}, {},
-      {host(cpu::softmax_apply, {.tile = piece_tile})});
+  static const auto kernel = make_kernel_with_subgroups<ReadWrite<float>, Read<float>, RowSplit, float>(
+      kernels::softmax_apply, {"matrix", "sums", "split", "scale"},
+      host(cpu::softmax_apply, {.tile = piece_tile}));
   return kernel;
 }
 

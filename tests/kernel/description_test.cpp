@@ -80,7 +80,7 @@ TEST_CASE("descriptions are equal if all parts are equal", "[kernel]") {
   differs<SpirV>("words", SpirV{.words = {1, 2, 3}}, [](SpirV& s) { s.words[1] = 4; });
 }
 
-TEST_CASE("descriptions differ by name, schema, language, number of sources and types of adapters",
+TEST_CASE("descriptions differ by name, schema, language, number of sources, adapters and features",
           "[kernel]") {
   const KernelDescription one = described(glsl());
   KernelDescription other = one;
@@ -95,6 +95,9 @@ TEST_CASE("descriptions differ by name, schema, language, number of sources and 
   CHECK_FALSE(kernel::equal(one, other));
   other = one;
   other.adapters = {AdapterType::discrete};
+  CHECK_FALSE(kernel::equal(one, other));
+  other = one;
+  other.features = {Feature::subgroups};
   CHECK_FALSE(kernel::equal(one, other));
   CHECK_FALSE(kernel::equal(described(Glsl{.text = "same"}), described(CudaCpp{.text = "same"})));
   CHECK(kernel::equal({}, {}));

@@ -26,7 +26,8 @@ struct Timed {
   ManualClock clock;
   std::string runs;
 
-  Doubling kernel(char letter, Duration takes, std::vector<AdapterType> adapters = {}) {
+  Doubling kernel(char letter, Duration takes, std::vector<AdapterType> adapters = {},
+                  Features features = {}) {
     return Doubling::make({.name = std::string(1, letter),
                            .sources = {host(
                                [this, letter, takes](Range range, std::span<float> x) {
@@ -36,7 +37,8 @@ struct Timed {
                                },
                                {.tile = Extent3(2000)}  // one tile: threads would meet at `runs`
                                )},
-                           .adapters = std::move(adapters)})
+                           .adapters = std::move(adapters),
+                           .features = features})
         .value();
   }
   Runtime runtime(bool measures = true) {
@@ -214,6 +216,30 @@ TEST_CASE("a variant for other types of adapters is neither used nor measured no
   CHECK(alone.error() == Errc::unsupported);
   CHECK(alone.error().describe().find(
             "Kernel 'g' is for integrated or discrete adapters, but 'cpu:0' is cpu.") != std::string::npos);
+}
+
+TEST_CASE("a variant that needs a feature that the device lacks is neither used nor measured nor built",
+          "[scheduler]") {
+  Timed timed;
+  const Doubling by_subgroups = timed.kernel('s', 1ms, {AdapterType::cpu}, {Feature::subgroups});
+  const Doubling by_integers = timed.kernel('i', 9ms, {}, {Feature::int64});
+  const Doubling either = fastest_of(by_subgroups, {by_integers});
+  std::vector<float> x(3, 1.0f);
+  for (const bool measures : {true, false}) {
+    Runtime runtime = timed.runtime(measures);
+    for (int i = 0; i < 4; ++i) {
+      const auto done = runtime.run(on(either, x));
+      REQUIRE(done);
+      CHECK(done->code().front().kernel == "i");
+    }
+    CHECK(runtime.run(Job::build(either)));
+    const auto alone = runtime.run(on(by_subgroups, x));
+    REQUIRE_FALSE(alone);
+    CHECK(alone.error() == Errc::unsupported);
+    CHECK(alone.error().describe().find("Kernel 's' needs subgroups, which 'cpu:0' does not have.") !=
+          std::string::npos);
+  }
+  CHECK(timed.runs == "iiiiiiii");
 }
 
 TEST_CASE("a variant that names the type of the adapter is the default, and is measured like the others",

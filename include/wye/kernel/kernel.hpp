@@ -53,6 +53,7 @@ struct KernelDescription {
   std::vector<AnySource> sources;
   std::vector<std::size_t> batchable = {};
   std::vector<AdapterType> adapters = {};
+  Features features = {};
 };
 
 }  // namespace detail
@@ -147,6 +148,9 @@ class Kernel : public AnyKernel {
     std::vector<std::size_t> batchable = {};
     /// The types of adapters that run the kernel; empty: all. For variants that suit only some devices (`fastest_of`).
     std::vector<AdapterType> adapters = {};
+    /// Features that a device needs to run the kernel. Those of SPIR-V are known without. Those of texts are known only
+    /// when they are compiled: variants that name them are not compiled for devices without them.
+    Features features = {};
   };
 
   /// Returns a description of the kernel, for `ShaderCache::find_or_build`.
@@ -160,6 +164,7 @@ class Kernel : public AnyKernel {
     for (Source& source : options.sources) description.sources.push_back(std::move(source));
     description.batchable = std::move(options.batchable);
     description.adapters = std::move(options.adapters);
+    description.features = options.features;
     return description;
   }
 
@@ -191,9 +196,9 @@ class Kernel : public AnyKernel {
 /// Jobs with `start_by` or a time limit of their own are not measured. `Outcome::reason` reports the choice
 /// and the times.
 ///
-/// A variant is skipped if it has no source for the device or names other types of adapters
-/// (`Kernel::Options::adapters`), and with a reason if it does not compile. The job that first times a variant
-/// waits for its build; `Job::build` and `ShaderCache::prewarm` build all variants.
+/// A variant is skipped if it has no source for the device, or names other types of adapters or features that
+/// the device lacks (`Kernel::Options`), and with a reason if it does not compile. The job that first times a
+/// variant waits for its build; `Job::build` and `ShaderCache::prewarm` build all variants.
 ///
 ///     const auto scan = wye::fastest_of(*by_subgroups, {*by_shared_memory});
 ///

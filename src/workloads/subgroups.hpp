@@ -1,0 +1,40 @@
+#pragma once
+/// Kernels with a variant for GPUs that uses subgroups.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernel_text.hpp"
+#include "variants.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+
+/// Makes the variant `<name>_subgroups` of a GLSL text: the same text with SUBGROUPS defined, which adds in the same order,
+/// except scan.glsl. Only `adapters` that have subgroup operations run it. Tests define other macros.
+template <class... P>
+Result<Kernel<P...>> make_subgroups_kernel(const KernelText& text, std::vector<std::string> parameters,
+                                           std::vector<AdapterType> adapters = tiled_adapters(),
+                                           std::vector<Macro> macros = {}) {
+  Glsl source = glsl_source(text, std::nullopt);
+  source.macros = std::move(macros);
+  source.macros.push_back({.name = "SUBGROUPS", .value = ""});
+  return Kernel<P...>::make({.name = std::string(text.name) + "_subgroups",
+                             .sources = {std::move(source)},
+                             .parameters = std::move(parameters),
+                             .adapters = std::move(adapters),
+                             .features = {Feature::subgroups}});
+}
+
+/// Makes a kernel of `text` and of a host function. GPUs choose between the GLSL text with and without subgroups.
+template <class... P>
+Result<Kernel<P...>> make_kernel_with_subgroups(const KernelText& text, std::vector<std::string> parameters,
+                                                typename Kernel<P...>::Source host_function) {
+  auto kernel = make_kernel<P...>(text, parameters, {}, {std::move(host_function)});
+  return with_variant(std::move(kernel), make_subgroups_kernel<P...>(text, std::move(parameters)));
+}
+
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
