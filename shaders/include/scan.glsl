@@ -1,6 +1,6 @@
 // Prefix sums of the pieces of rows. The invocations of a piece process one chunk of it after the other: each adds up four
 // adjacent elements and adds the sums of the invocations before it, the chunks before and the offset of the piece. Pieces
-// of fewer than 256 invocations have one chunk.
+// of fewer than 256 invocations have one chunk. The two texts add in the same order.
 #include "span.glsl"
 #include "flat.glsl"
 #include "rows.glsl"
@@ -32,27 +32,46 @@ TERM offset_of(uvec2 piece) {
 #ifdef SUBGROUPS
 #include "scan_subgroups.glsl"
 #else
-shared TERM of_invocations[256];
-shared TERM of_groups[16];
+shared TERM memory[256 + 16];  // sums of invocations, then of groups of 16 of them
 
-// Returns the sum of `mine` of the invocations of the piece before this one. Sets `all` to the sum over 256 invocations.
-// Adds groups of 16, then their sums: that needs fewer barriers than pairs, quads and so on.
+// Return the sum of two, four or eight adjacent sums, in the order of a tree.
+TERM two_from(uint i) { return sum_of(memory[i], memory[i + 1]); }
+TERM four_from(uint i) { return sum_of(two_from(i), two_from(i + 2)); }
+TERM eight_from(uint i) { return sum_of(four_from(i), four_from(i + 4)); }
+
+// Adds those of `count` sums, at most 16 and from `first` on, that are before number `place` to `before`. Sets `all`, which
+// is the sum at that place, to their sum.
+void add_others(uint first, uint place, uint count, inout TERM before, inout TERM all) {
+  for (uint n = 1; n < count; n <<= 1) {
+    const uint other = first + ((place ^ n) & ~(n - 1));
+    TERM sum;
+    if (n == 1)
+      sum = memory[other];
+    else if (n == 2)
+      sum = two_from(other);
+    else if (n == 4)
+      sum = four_from(other);
+    else
+      sum = eight_from(other);
+    if ((place & n) != 0) before = sum_of(sum, before);
+    all = sum_of(all, sum);
+  }
+}
+
+// Returns the sum of `mine` of the invocations of the piece before this one. Sets `all` to the sum over the piece's
+// invocations. Adds in the order of a tree, as scan_subgroups.glsl does. Groups of 16 need fewer barriers than pairs do.
 TERM sum_before(TERM mine, out TERM all) {
-  const uint me = gl_LocalInvocationID.x, place = me & ((1 << split.lanes_log2) - 1);
-  of_invocations[me] = mine;
+  const uint me = gl_LocalInvocationID.x, lanes = 1u << split.lanes_log2, count = min(lanes, 16u);
+  memory[me] = mine;
   barrier();
   TERM before = TERM(0);
-  for (uint i = me - (place & 15); i < me; ++i) before = sum_of(before, of_invocations[i]);
-  if ((me & 15) == 15) of_groups[me >> 4] = sum_of(before, mine);
+  all = mine;
+  add_others(me & ~(count - 1), me & (count - 1), count, before, all);
+  if (lanes <= 16) return before;  // all invocations of the workgroup
+  if ((me & 15) == 15) memory[256 + (me >> 4)] = all;
   barrier();
-  all = TERM(0);
-  TERM of_groups_before = TERM(0);
-  const uint group = me >> 4;
-  for (uint i = (me - place) >> 4; i < 16; ++i) {
-    if (i == group) of_groups_before = all;
-    all = sum_of(all, of_groups[i]);
-  }
-  return split.lanes_log2 <= 4 ? before : sum_of(of_groups_before, before);
+  add_others(256 + ((me & ~(lanes - 1)) >> 4), (me & (lanes - 1)) >> 4, lanes >> 4, before, all);
+  return before;
 }
 
 void main() {

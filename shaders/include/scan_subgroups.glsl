@@ -1,6 +1,6 @@
-// Prefix sums for GPUs: the text that scan.glsl includes with SUBGROUPS. Sums are added in the order of a tree over
-// invocations, which does not depend on the size of subgroups. Chunks alternate between two halves of shared memory, so that
-// one barrier for each is enough if subgroups have at least 32 invocations.
+// Prefix sums for GPUs: the text that scan.glsl includes with SUBGROUPS. Adds the sums of invocations in the order of a
+// tree, which does not depend on the size of subgroups. Chunks alternate between two halves of shared memory. One barrier
+// for each is then enough if subgroups have at least 32 invocations.
 shared TERM of_blocks[2][256];
 
 // Returns the sum of `mine` of the invocations of the piece before this one. Sets `all` to the sum over the piece's
