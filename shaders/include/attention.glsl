@@ -1,7 +1,7 @@
 // softmax(q k^T scale) v over one stretch of the keys, head by head. Elements are floats, or 16 bits with
 // HALF or BFLOAT16. MASKED adds a mask to the scores. A workgroup processes 8 queries of one head, with 32
 // invocations for each query. Each invocation computes the score of one of 32 keys, then every 32nd column of
-// v. Source: Dao et al., FlashAttention, arXiv:2205.14135.
+// v. TILED is a text for GPUs. Source: Dao et al., FlashAttention, arXiv:2205.14135.
 #include "span.glsl"
 #include "flat.glsl"
 #include "elements.glsl"
@@ -40,9 +40,6 @@ layout(push_constant) uniform Arguments {
 uint head_size() { return stretch.sizes & 0xffff; }
 uint value_size() { return stretch.sizes >> 16; }
 
-shared float scores[256];
-shared float weights[256];
-
 // Returns the number of keys that a query sees, beginning with key 0.
 uint seen_by(uint query) {
   if (stretch.causal == 0) return stretch.keys;
@@ -52,36 +49,8 @@ uint seen_by(uint query) {
 
 vec4 four(Line line, uint i) { return vec4(at(line, i), at(line, i + 1), at(line, i + 2), at(line, i + 3)); }
 
-// Unrolled by eight, because lavapipe limits the total iterations of all loops.
-float product_of(Line a, Line b) {
-  const uint size = head_size();
-  vec4 sums = vec4(0.0);
-  uint i = 0;
-  for (; i + 8 <= size; i += 8)
-    sums = fma(four(a, i + 4), four(b, i + 4), fma(four(a, i), four(b, i), sums));
-  float sum = (sums.x + sums.y) + (sums.z + sums.w);
-  for (; i < size; ++i) sum = fma(at(a, i), at(b, i), sum);
-  return sum;
-}
-
-// Adds up this invocation's columns, lane + 32 i. Columns beyond the row repeat the last column and are not
-// written.
-vec4 low = vec4(0.0), high = vec4(0.0);
+// This invocation's columns, lane + 32 i. Columns beyond the row repeat the last column and are not written.
 uvec4 low_columns, high_columns;
-
-// Reads nothing if the weight is 0, because the key may not exist.
-void add_values(float weight, uvec2 values, uint key) {
-  if (weight == 0.0) return;
-  const uint size = value_size();
-  Line row = line_of(uvec2(v.data), plus(values, product(key, size)));
-  low.x = fma(weight, at(row, low_columns.x), low.x);
-  if (size > 32) low.y = fma(weight, at(row, low_columns.y), low.y);
-  if (size > 64)
-    low.zw = fma(vec2(weight), vec2(at(row, low_columns.z), at(row, low_columns.w)), low.zw);
-  if (size > 128)
-    high = fma(vec4(weight),
-               vec4(at(row, high_columns.x), at(row, high_columns.y), at(row, high_columns.z), at(row, high_columns.w)), high);
-}
 
 void write(uvec2 index, float value) {
 #if defined(HALF) || defined(BFLOAT16)
@@ -107,6 +76,41 @@ float masked(float score, float mask) {
   return sum;
 }
 #endif
+
+#ifdef TILED
+#include "attention_tiled.glsl"
+#else
+shared float scores[256];
+shared float weights[256];
+
+// Unrolled by eight, because lavapipe limits the total iterations of all loops.
+float product_of(Line a, Line b) {
+  const uint size = head_size();
+  vec4 sums = vec4(0.0);
+  uint i = 0;
+  for (; i + 8 <= size; i += 8)
+    sums = fma(four(a, i + 4), four(b, i + 4), fma(four(a, i), four(b, i), sums));
+  float sum = (sums.x + sums.y) + (sums.z + sums.w);
+  for (; i < size; ++i) sum = fma(at(a, i), at(b, i), sum);
+  return sum;
+}
+
+// The sums of this invocation's columns.
+vec4 low = vec4(0.0), high = vec4(0.0);
+
+// Reads nothing if the weight is 0, because the key may not exist.
+void add_values(float weight, uvec2 values, uint key) {
+  if (weight == 0.0) return;
+  const uint size = value_size();
+  Line row = line_of(uvec2(v.data), plus(values, product(key, size)));
+  low.x = fma(weight, at(row, low_columns.x), low.x);
+  if (size > 32) low.y = fma(weight, at(row, low_columns.y), low.y);
+  if (size > 64)
+    low.zw = fma(vec2(weight), vec2(at(row, low_columns.z), at(row, low_columns.w)), low.zw);
+  if (size > 128)
+    high = fma(vec4(weight),
+               vec4(at(row, high_columns.x), at(row, high_columns.y), at(row, high_columns.z), at(row, high_columns.w)), high);
+}
 
 void main() {
   // Heads begin at multiples of 64 queries.
@@ -185,3 +189,4 @@ void main() {
       write(plus(row, uvec2(column, 0)), seen == 0 ? 0.0 : value * share);
   }
 }
+#endif

@@ -22,12 +22,14 @@ constexpr std::uint64_t largest_head_size = 256;
 /// The most keys of one step. Limits the loops of shaders.
 constexpr std::uint32_t keys_of_step = 16384;
 
+/// On GPUs that take GLSL, autotuning chooses between the texts with and without tiles.
 template <class T>
 auto attention_kernel(const KernelText& text) {
   using Attend = void (*)(Range, std::span<const T>, std::span<const T>, std::span<const T>, std::span<T>,
                           std::span<float>, AttentionStretch);
-  return make_attention_kernel<T>(
-      text, {host(static_cast<Attend>(cpu::attention), {.tile = Extent3(4 * items_per_query_block)})});
+  return with_variant(make_attention_kernel<T>(text, {host(static_cast<Attend>(cpu::attention),
+                                                           {.tile = Extent3(4 * items_per_query_block)})}),
+                      make_tiled_attention_kernel<AttentionKernel<T>>(text, attention_parameters()));
 }
 const auto& attention_kernel_of(const Read<float>&) {
   static const auto kernel = attention_kernel<float>(kernels::attention);
@@ -48,8 +50,10 @@ template <class T>
 auto masked_kernel(const KernelText& text) {
   using Attend = void (*)(Range, std::span<const T>, std::span<const T>, std::span<const T>, std::span<T>,
                           std::span<const float>, std::span<float>, AttentionStretch);
-  return make_masked_attention_kernel<T>(
-      text, {host(static_cast<Attend>(cpu::masked_attention), {.tile = Extent3(4 * items_per_query_block)})});
+  return with_variant(
+      make_masked_attention_kernel<T>(text, {host(static_cast<Attend>(cpu::masked_attention),
+                                                  {.tile = Extent3(4 * items_per_query_block)})}),
+      make_tiled_attention_kernel<MaskedAttentionKernel<T>>(text, masked_attention_parameters()));
 }
 const auto& masked_kernel_of(const Read<float>&) {
   static const auto kernel = masked_kernel<float>(kernels::attention_masked);

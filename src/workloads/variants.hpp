@@ -1,6 +1,6 @@
 #pragma once
 /// Kernels of products and of attention, made of equivalent texts. CUDA texts use tensor cores if possible;
-/// those named `<name>_plain` do not. GLSL texts named `<name>_tiled` use shared memory.
+/// those named `<name>_plain` do not. GLSL variants named `<name>_tiled` use shared memory.
 #include <wye/device/adapter.hpp>
 #include <wye/device/parameter.hpp>
 
@@ -74,6 +74,14 @@ Result<ProductKernel<T, C>> make_product_kernel(const KernelText& text,
   return Parameters::make(text, Parameters::names(), std::move(others), std::move(adapters));
 }
 
+/// The names of the parameters of attention kernels, without and with a mask.
+inline std::vector<std::string> attention_parameters() {
+  return {"q", "k", "v", "result", "state", "stretch"};
+}
+inline std::vector<std::string> masked_attention_parameters() {
+  return {"q", "k", "v", "result", "mask", "state", "stretch"};
+}
+
 template <class T>
 using AttentionKernel = Kernel<Read<T>, Read<T>, Read<T>, Write<T>, ReadWrite<float>, AttentionStretch>;
 
@@ -82,8 +90,23 @@ template <class T>
 Result<AttentionKernel<T>> make_attention_kernel(
     const KernelText& text, std::vector<typename AttentionKernel<T>::Source> others = {}) {
   return make_kernel<Read<T>, Read<T>, Read<T>, Write<T>, ReadWrite<float>, AttentionStretch>(
-      text, {"q", "k", "v", "result", "state", "stretch"}, {.cuda = Extent3(items_per_query_block)},
-      std::move(others));
+      text, attention_parameters(), {.cuda = Extent3(items_per_query_block)}, std::move(others));
+}
+
+/// The items of a workgroup of a GLSL text with tiles: 32 queries.
+inline constexpr std::uint32_t items_of_attention_tile = 32 * items_per_query;
+
+/// Makes the variant `<name>_tiled` of the GLSL text of an attention kernel `K`: the same text with TILED defined, which adds
+/// in the same order. Only `adapters` run it.
+template <class K>
+Result<K> make_tiled_attention_kernel(const KernelText& text, std::vector<std::string> parameters,
+                                      std::vector<AdapterType> adapters = tiled_adapters()) {
+  Glsl source = glsl_source(text, Extent3(items_of_attention_tile));
+  source.macros = {{.name = "TILED", .value = ""}};
+  return K::make({.name = std::string(text.name) + "_tiled",
+                  .sources = {std::move(source)},
+                  .parameters = std::move(parameters),
+                  .adapters = std::move(adapters)});
 }
 
 template <class T>
@@ -95,8 +118,7 @@ template <class T>
 Result<MaskedAttentionKernel<T>> make_masked_attention_kernel(
     const KernelText& text, std::vector<typename MaskedAttentionKernel<T>::Source> others = {}) {
   return make_kernel<Read<T>, Read<T>, Read<T>, Write<T>, Read<float>, ReadWrite<float>, AttentionStretch>(
-      text, {"q", "k", "v", "result", "mask", "state", "stretch"}, {.cuda = Extent3(items_per_query_block)},
-      std::move(others));
+      text, masked_attention_parameters(), {.cuda = Extent3(items_per_query_block)}, std::move(others));
 }
 
 }  // namespace workloads
