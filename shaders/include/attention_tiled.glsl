@@ -144,7 +144,8 @@ void main() {
       high_sums[r] *= ratio;
     }
     barrier();
-    for (uint i = 0; i < 8; ++i) {
+    const uint vectors = (min(end - first, 32) + 3) / 4;
+    for (uint i = 0; i < vectors; ++i) {
       vec4 some[rows];
       for (uint r = 0; r < rows; ++r) {
         some[r] = tile_scores[row + 8 * r][i];

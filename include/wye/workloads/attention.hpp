@@ -47,7 +47,8 @@ struct AttentionOptions {
 /// Bits:    the same device gives the same bits.
 /// Cost:    memory for inputs and outputs, and beyond 16,384 keys 4 (value_size + 2) bytes per query. One pass over the
 ///          keys for 64 queries at least (bench/workloads_bench.cpp); on CUDA two if value_size is above 128. With a mask, CUDA
-///          uses no tensor cores.
+///          uses no tensor cores. On Vulkan there are two kernels, which add in the same order. GPUs measure both (`fastest_of`).
+///          With `measure_variants` off they use the kernel with tiles in shared memory. CPUs always use the other kernel.
 /// Errors:  invalid_argument (sizes that do not match the shape, a head size, value size or dimension beyond its limit, a scale
 ///          that is not finite).
 /// Source:  Dao et al., FlashAttention, arXiv:2205.14135; Milakov and Gimelshein, Online normalizer calculation for softmax,

@@ -20,7 +20,7 @@ enum class Norm : std::uint32_t { one, two, infinity };
 /// Bound:   (128 + 2 log2 n) 2^-24 of each norm, for rows of n elements. Squares neither overflow nor underflow. `infinity`
 ///          is exact. NaN and infinities propagate. Numbers below 2^-126 may count as zero.
 /// Bits:    the same device gives the same bits.
-/// Cost:    reads `x` once.
+/// Cost:    reads `x` once. Kernels on Vulkan: as `reduce`.
 /// Errors:  invalid_argument (a size of `x` that is no multiple of the number of results).
 /// Source:  Blue, A portable Fortran program to find the Euclidean norm of a vector, ACM TOMS 4 (1978), with three sums in
 ///          place of three ranges.

@@ -23,6 +23,8 @@ enum class Reduction : std::uint8_t { sum, min, max };
 ///          equal, and so are both zeros: `max` is NaN if an element is, `min` if all are.
 /// Bits:    the same device gives the same bits.
 /// Cost:    reads `x` once. On the CPU, the sum of 2^26 floats takes as long as reading them (bench/workloads_bench.cpp).
+///          On Vulkan there are two kernels, which add in the same order. GPUs with subgroup operations measure both
+///          (`fastest_of`), CPUs use one of them.
 /// Errors:  invalid_argument (a size of `x` that is no multiple of the number of results; `min` or `max` of empty rows).
 WYE_API Job reduce(Reduction reduction, Read<float> x, Write<float> results);
 WYE_API Job reduce(Reduction reduction, Read<std::int32_t> x, Write<std::int32_t> results);

@@ -24,7 +24,8 @@ enum class Scan : std::uint8_t { inclusive, exclusive };
 ///          NaN and infinities propagate to all later sums of the row. Numbers below 2^-126 may count as zero. Sums of
 ///          integers are exact modulo 2^bits.
 /// Bits:    the same device gives the same bits.
-/// Cost:    reads `x` twice and writes `sums` once; reads once if rows have at most 65,536 elements.
+/// Cost:    reads `x` twice and writes `sums` once; reads once if rows have at most 65,536 elements. Kernels on
+///          Vulkan: as `reduce`.
 /// Errors:  invalid_argument (a number of sums other than that of the elements, or that is no multiple of `columns`; memory
 ///          that overlaps).
 WYE_API Job scan(Scan scan, Read<float> x, Write<float> sums,

@@ -16,6 +16,7 @@ namespace workloads {
 /// Bound:   5e-5 of each weight; weights below exp(-87) of the row's largest may be zero. -infinity gets the weight 0.
 ///          A row with a NaN or +infinity, or with nothing but -infinity, becomes NaN.
 /// Bits:    the same device gives the same bits.
+/// Cost:    reads the matrix once or twice and writes it once. Kernels on Vulkan: as `reduce`.
 /// Errors:  invalid_argument (a size that is no multiple of `columns`, dimensions of 2^31 or more).
 /// Source:  Milakov and Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
 WYE_API Job softmax(ReadWrite<float> matrix, std::uint64_t columns);
