@@ -255,7 +255,7 @@ void multiply_columns(const Block& block) {
 }
 
 void multiply(const Block& block) {
-  const bool one = block.rows == 1 && block.transposed_b && !block.transposed_a;
+  const bool one = HWY_LANES(float) >= 4 && block.rows == 1 && block.transposed_b && !block.transposed_a;
   const std::size_t done = one ? multiply_row(block) : 0;
   if (done == block.columns) return;
   Block rest = block;
