@@ -41,7 +41,7 @@ std::string description(const TiledAttention& given) {
 }
 
 template <class T>
-std::vector<T> attended(std::size_t count, std::uint32_t seed, bool special) {
+std::vector<T> attention_elements(std::size_t count, std::uint32_t seed, bool special) {
   std::vector<T> made = elements<T>(count, seed);
   if (!special) return made;
   const std::vector<T> list = equal_elements<T>(count, seed);
@@ -54,9 +54,9 @@ template <class T>
 std::vector<T> attention_by(const TiledAttention& given, bool tiled) {
   const std::uint64_t all_queries = std::uint64_t{given.heads} * given.queries,
                       all_keys = std::uint64_t{given.heads} * given.keys;
-  const auto q = attended<T>(all_queries * given.head_size, 1, given.special),
-             k = attended<T>(all_keys * given.head_size, 2, given.special),
-             v = attended<T>(all_keys * given.value_size, 3, given.special);
+  const auto q = attention_elements<T>(all_queries * given.head_size, 1, given.special),
+             k = attention_elements<T>(all_keys * given.head_size, 2, given.special),
+             v = attention_elements<T>(all_keys * given.value_size, 3, given.special);
   auto mask = numbers(std::uint64_t{given.masks} * given.queries * given.keys, 4);
   for (std::size_t i = 0; i < mask.size(); i += 3) mask[i] = -infinity;
   std::vector<T> result = poison<T>(all_queries * given.value_size);

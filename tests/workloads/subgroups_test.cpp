@@ -123,8 +123,8 @@ std::string differing_bits(const std::vector<T>& a, const std::vector<T>& b) {
 
 /// The texts for elements of T.
 template <class T>
-const KernelText& text_of(const KernelText& floats, const KernelText& halves, const KernelText& bfloats,
-                          const KernelText& words, const KernelText& doubles) {
+const KernelText& row_text_of(const KernelText& floats, const KernelText& halves, const KernelText& bfloats,
+                              const KernelText& words, const KernelText& doubles) {
   if constexpr (std::is_same_v<T, std::uint64_t>) return doubles;
   if constexpr (std::is_integral_v<T> && sizeof(T) == 4) return words;
   return workloads::text_for<T>(floats, halves, bfloats);
@@ -141,8 +141,8 @@ std::vector<T> subgroup_elements(std::size_t count, std::uint32_t seed, bool spe
 template <class T>
 std::string sum_differs(RowShape shape, SubgroupSize size, std::uint32_t seed, bool special) {
   static SubgroupVariants<Read<T>, Write<Sum<T>>, RowSplit> variants(
-      text_of<T>(kernels::reduce_sum, kernels::reduce_sum_half, kernels::reduce_sum_bfloat16,
-                 kernels::reduce_sum_word, kernels::reduce_sum_uint64),
+      row_text_of<T>(kernels::reduce_sum, kernels::reduce_sum_half, kernels::reduce_sum_bfloat16,
+                     kernels::reduce_sum_word, kernels::reduce_sum_uint64),
       {"x", "sums", "split"});
   const RowSplit split = split_of(shape);
   const auto x = subgroup_elements<T>(shape.rows * shape.columns, seed, special);
@@ -155,8 +155,8 @@ std::string sum_differs(RowShape shape, SubgroupSize size, std::uint32_t seed, b
 template <class T>
 std::string dot_differs(RowShape shape, SubgroupSize size, std::uint32_t seed, bool special) {
   static SubgroupVariants<Read<T>, Read<T>, Write<Sum<T>>, RowSplit> variants(
-      text_of<T>(kernels::dot, kernels::dot_half, kernels::dot_bfloat16, kernels::dot_word,
-                 kernels::dot_uint64),
+      row_text_of<T>(kernels::dot, kernels::dot_half, kernels::dot_bfloat16, kernels::dot_word,
+                     kernels::dot_uint64),
       {"x", "y", "sums", "split"});
   const RowSplit split = split_of(shape);
   const std::size_t count = shape.rows * shape.columns;
@@ -184,10 +184,10 @@ template <class T>
 std::string extreme_differs(RowShape shape, SubgroupSize size, std::uint32_t seed, bool special) {
   static SubgroupVariants<Read<T>, Read<std::uint32_t>, Write<T>, Write<std::uint32_t>, RowSplit,
                           std::uint32_t, std::uint32_t>
-      variants(
-          text_of<T>(kernels::reduce_extreme, kernels::reduce_extreme_half, kernels::reduce_extreme_bfloat16,
-                     kernels::reduce_extreme_word, kernels::reduce_extreme_uint64),
-          {"x", "candidates", "values", "places", "split", "columns", "flip"});
+      variants(row_text_of<T>(kernels::reduce_extreme, kernels::reduce_extreme_half,
+                              kernels::reduce_extreme_bfloat16, kernels::reduce_extreme_word,
+                              kernels::reduce_extreme_uint64),
+               {"x", "candidates", "values", "places", "split", "columns", "flip"});
   const RowSplit split = split_of(shape), of_pieces = workloads::split_of(split.rows, split.pieces);
   const auto x = subgroup_elements<T>(shape.rows * shape.columns, seed, special);
   const std::uint32_t flip = seed % 2 == 0 ? 0 : ~0u;
@@ -244,8 +244,8 @@ template <class T>
 std::vector<Sum<T>> scanned(const std::vector<T>& x, RowShape shape, std::optional<SubgroupSize> size,
                             bool exclusive) {
   static SubgroupVariants<Read<T>, Read<Sum<T>>, Write<Sum<T>>, RowSplit, std::uint32_t> variants(
-      text_of<T>(kernels::scan, kernels::scan_half, kernels::scan_bfloat16, kernels::scan_word,
-                 kernels::scan_uint64),
+      row_text_of<T>(kernels::scan, kernels::scan_half, kernels::scan_bfloat16, kernels::scan_word,
+                     kernels::scan_uint64),
       {"x", "offsets", "sums", "split", "exclusive"});
   const RowSplit split = split_of(shape);
   std::vector<Sum<T>> sums = poison<Sum<T>>(x.size()), offsets;
@@ -344,8 +344,8 @@ TEST_CASE("variants with subgroups are right for arrays that begin at odd elemen
     const RowSplit split = split_of({rows, columns});
     static const auto kernel =
         workloads::make_subgroups_kernel<Read<T>, Read<Sum<T>>, Write<Sum<T>>, RowSplit, std::uint32_t>(
-            text_of<T>(kernels::scan, kernels::scan_half, kernels::scan_bfloat16, kernels::scan_word,
-                       kernels::scan_uint64),
+            row_text_of<T>(kernels::scan, kernels::scan_half, kernels::scan_bfloat16, kernels::scan_word,
+                           kernels::scan_uint64),
             {"x", "offsets", "sums", "split", "exclusive"}, {})
             .value();
     for (const std::size_t begin : {0u, 1u, 2u, 3u, 4u})

@@ -148,8 +148,8 @@ class Kernel : public AnyKernel {
     std::vector<std::size_t> batchable = {};
     /// The types of adapters that run the kernel; empty: all. For variants that suit only some devices (`fastest_of`).
     std::vector<AdapterType> adapters = {};
-    /// Features that a device needs to run the kernel. Those of SPIR-V are known without. Those of texts are known only
-    /// when they are compiled: variants that name them are not compiled for devices without them.
+    /// The features that a device needs. Those of SPIR-V are known anyway, those of texts only after they are compiled. A
+    /// variant that names them here is not compiled for a device that lacks them.
     Features features = {};
   };
 

@@ -24,7 +24,7 @@ enum class Reduction : std::uint8_t { sum, min, max };
 /// Bits:    the same device gives the same bits.
 /// Cost:    reads `x` once. On the CPU, the sum of 2^26 floats takes as long as reading them (bench/workloads_bench.cpp).
 ///          On Vulkan there are two kernels, which add in the same order. GPUs with subgroup operations measure both
-///          (`fastest_of`), CPUs use one of them.
+///          (`fastest_of`), and with `measure_variants` off use the kernel with subgroups. CPUs always use the other kernel.
 /// Errors:  invalid_argument (a size of `x` that is no multiple of the number of results; `min` or `max` of empty rows).
 WYE_API Job reduce(Reduction reduction, Read<float> x, Write<float> results);
 WYE_API Job reduce(Reduction reduction, Read<std::int32_t> x, Write<std::int32_t> results);
