@@ -1,5 +1,4 @@
 // Products by cuBLAS. tests/with-stand-in-cuda.sh has its stand-in found; on other machines there is nothing to see but why not.
-#include <wye/base/dynamic_library.hpp>
 #include <wye/workloads/matmul.hpp>
 
 #include <cstdlib>
@@ -10,6 +9,7 @@
 
 #include "support/skip.hpp"
 #include "workloads/legs.hpp"
+#include "workloads/stand_in.hpp"
 
 using namespace wye;
 using namespace wye::test;
@@ -17,26 +17,10 @@ namespace reference = wye::workloads::reference;
 
 namespace {
 
-/// The requests to the stand-in for the driver, and through it to the stand-in for cuBLAS.
-class StandIn {
- public:
-  explicit StandIn(const char* driver) : library_(DynamicLibrary::open(driver).value()) {}
-  void fail(const char* name, long nth, int code) const {
-    library_.function<void (*)(const char*, long, int)>("wye_standin_fail")(name, nth, code);
-  }
-  long calls(const char* name) const {
-    return library_.function<long (*)(const char*)>("wye_standin_calls")(name);
-  }
-
- private:
-  DynamicLibrary library_;
-};
-
+/// The stand-in for the driver, if it has the stand-in for cuBLAS, to which it passes requests on.
 std::optional<StandIn> stand_in() {
-  const char* const driver = std::getenv("WYE_CUDA_DRIVER");
   const char* const libraries = std::getenv("LIBRARIES");
-  if (!driver || !libraries || std::string_view(libraries) != "standin") return std::nullopt;
-  return StandIn(driver);
+  return libraries && std::string_view(libraries) == "standin" ? stand_in_driver() : std::nullopt;
 }
 
 /// A separate runtime, because lanes keep their handles of cuBLAS.
