@@ -50,6 +50,18 @@ template <class T>
 constexpr bool has_strips = false;
 
 #if HWY_TARGET != HWY_SCALAR
+/// Transposes squares of 4 x 4, of the low and the high half of vectors of eight. Calls `use` with the number and the elements of
+/// each column.
+template <class D, class V = hn::VFromD<D>, class F>
+HWY_INLINE void transpose_fours(D d, V r0, V r1, V r2, V r3, F use) {
+  const auto even_low = hn::InterleaveLower(d, r0, r2), odd_low = hn::InterleaveLower(d, r1, r3);
+  const auto even_high = hn::InterleaveUpper(d, r0, r2), odd_high = hn::InterleaveUpper(d, r1, r3);
+  use(std::size_t{0}, hn::InterleaveLower(d, even_low, odd_low));
+  use(std::size_t{1}, hn::InterleaveUpper(d, even_low, odd_low));
+  use(std::size_t{2}, hn::InterleaveLower(d, even_high, odd_high));
+  use(std::size_t{3}, hn::InterleaveUpper(d, even_high, odd_high));
+}
+
 /// Writes four columns at a time, four elements of each.
 void write_columns(const Tile<std::uint32_t>& tile, std::size_t height, std::size_t width, std::uint32_t* y,
                    std::size_t y_step) {
@@ -60,14 +72,10 @@ void write_columns(const Tile<std::uint32_t>& tile, std::size_t height, std::siz
     std::uint32_t* const to = y + j * y_step;
     for (std::size_t i = 0; i < fours; i += 4) {
       const std::uint32_t* const from = tile.at + i * step + j;
-      const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + step), r2 = hn::LoadU(d, from + 2 * step),
-                 r3 = hn::LoadU(d, from + 3 * step);
-      const auto even_low = hn::InterleaveLower(d, r0, r2), odd_low = hn::InterleaveLower(d, r1, r3);
-      const auto even_high = hn::InterleaveUpper(d, r0, r2), odd_high = hn::InterleaveUpper(d, r1, r3);
-      hn::StoreU(hn::InterleaveLower(d, even_low, odd_low), d, to + i);
-      hn::StoreU(hn::InterleaveUpper(d, even_low, odd_low), d, to + y_step + i);
-      hn::StoreU(hn::InterleaveLower(d, even_high, odd_high), d, to + 2 * y_step + i);
-      hn::StoreU(hn::InterleaveUpper(d, even_high, odd_high), d, to + 3 * y_step + i);
+      transpose_fours(d, hn::LoadU(d, from), hn::LoadU(d, from + step), hn::LoadU(d, from + 2 * step),
+                      hn::LoadU(d, from + 3 * step), [&](std::size_t k, auto column) HWY_ATTR {
+                        hn::StoreU(column, d, to + k * y_step + i);
+                      });
     }
     for (std::size_t k = 0; k < 4; ++k) write_column(tile, j + k, fours, height, to + k * y_step);
   }
@@ -77,27 +85,17 @@ void write_columns(const Tile<std::uint32_t>& tile, std::size_t height, std::siz
 #if !HWY_HAVE_SCALABLE
 using Lanes = hn::CappedTag<std::uint32_t, 8>;
 
-/// Transposes squares of 4 x 4, of the low and the high half of vectors of eight.
-template <class D, class V = hn::VFromD<D>>
-void transpose_fours(D d, V r0, V r1, V r2, V r3, V* to) {
-  const auto even_low = hn::InterleaveLower(d, r0, r2), odd_low = hn::InterleaveLower(d, r1, r3);
-  const auto even_high = hn::InterleaveUpper(d, r0, r2), odd_high = hn::InterleaveUpper(d, r1, r3);
-  to[0] = hn::InterleaveLower(d, even_low, odd_low);
-  to[1] = hn::InterleaveUpper(d, even_low, odd_low);
-  to[2] = hn::InterleaveLower(d, even_high, odd_high);
-  to[3] = hn::InterleaveUpper(d, even_high, odd_high);
-}
-
 /// Loads a square, whose rows are `step` apart, and returns its columns.
 template <class D, class V = hn::VFromD<D>>
 void load_transposed(D d, const std::uint32_t* x, std::size_t step, V* columns) {
   const auto row = [=](std::size_t i) HWY_ATTR { return hn::LoadU(d, x + i * step); };
+  const auto to = [](V* kept) { return [=](std::size_t k, V column) HWY_ATTR { kept[k] = column; }; };
   if constexpr (hn::MaxLanes(D()) == 4) {
-    transpose_fours(d, row(0), row(1), row(2), row(3), columns);
+    transpose_fours(d, row(0), row(1), row(2), row(3), to(columns));
   } else {
     V upper[4], lower[4];
-    transpose_fours(d, row(0), row(1), row(2), row(3), upper);
-    transpose_fours(d, row(4), row(5), row(6), row(7), lower);
+    transpose_fours(d, row(0), row(1), row(2), row(3), to(upper));
+    transpose_fours(d, row(4), row(5), row(6), row(7), to(lower));
     for (std::size_t i = 0; i < 4; ++i) {
       columns[i] = hn::ConcatLowerLower(d, lower[i], upper[i]);
       columns[i + 4] = hn::ConcatUpperUpper(d, lower[i], upper[i]);
