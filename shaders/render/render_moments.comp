@@ -3,13 +3,8 @@
 #include "span.glsl"
 #include "flat.glsl"
 #include "render.glsl"
+#include "placed.glsl"
 
-struct Placed {
-  float position;
-  float importance;
-  float relevance;
-  uint category;
-};
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstPlacedPoints { Placed at[]; };
 struct ConstPlacedSpan {
   ConstPlacedPoints data;

@@ -1,12 +1,6 @@
 // Makes the strokes of a timeline: stripes, the line of now, and marks.
 #include "render.cuh"
-
-struct Placed {
-  float position;
-  float importance;
-  float relevance;
-  unsigned category;
-};
+#include "placed.cuh"
 
 struct MomentStyle {
   float width;

@@ -3,18 +3,13 @@
 #include "span.glsl"
 #include "flat.glsl"
 #include "float_bits.glsl"
+#include "placed.glsl"
 
 struct Evidence {
   float timestamp;
   float importance;
   uint category;
   float relevance;
-};
-struct Placed {
-  float position;
-  float importance;
-  float relevance;
-  uint category;
 };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ConstEvidence { Evidence at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer PlacedPoints { Placed at[]; };

@@ -2,18 +2,13 @@
 // are contiguous, but need not be aligned to 16 bytes. A warp's loads of their members access the same
 // sectors.
 #include "flat.cuh"
+#include "placed.cuh"
 
 struct Evidence {
   float timestamp;
   float importance;
   unsigned category;
   float relevance;
-};
-struct Placed {
-  float position;
-  float importance;
-  float relevance;
-  unsigned category;
 };
 
 // Returns importance exp(-x) for x >= 0, infinite or NaN. Returns 0 for x > 87, even if the importance is

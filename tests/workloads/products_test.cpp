@@ -238,10 +238,9 @@ TEST_CASE("matmul of other numbers is right beyond one stretch of the inner dime
           "[workloads][products]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    for (const MatmulShape& shape : {MatmulShape{2, 3, 33000}, {5, 7, 32768}, {3, 5, 32769}}) {
-      CHECK(difference_of<half, half>(problem<half>(shape), leg) == "");
-      CHECK(difference_of<bfloat16, bfloat16>(problem<bfloat16>(shape), leg) == "");
-    }
+    CHECK(difference_of<half, half>(problem<half>({2, 3, 32768}), leg) == "");
+    CHECK(difference_of<half, half>(problem<half>({5, 7, 33000}), leg) == "");
+    CHECK(difference_of<bfloat16, bfloat16>(problem<bfloat16>({3, 5, 32769}), leg) == "");
     CHECK(difference_of(problem<std::int8_t>({3, 2, 33001}, {.transposed_b = true}), leg) == "");
     CHECK(difference_of<half, half>(problem<half>({2, 3, 33000}, {.transposed_a = true}), leg) == "");
   }
@@ -313,15 +312,16 @@ TEST_CASE("matmul rounds to 16 bits as the host does", "[workloads][products]") 
           ++count;
     return count;
   };
-  std::vector<bfloat16> a;
-  for (std::uint32_t bits = 0x0400; bits < 0x7f00; bits += 517)
-    a.push_back(bfloat16::from_bits(static_cast<std::uint16_t>(bits)));
-  std::vector<half> left;
-  for (std::uint32_t bits = 0; bits < 0x7c00; bits += 173)
-    left.push_back(half::from_bits(static_cast<std::uint16_t>(bits)));
   for (const std::string& leg : legs())
-    for (const std::size_t inner : {1u, 32769u}) {  // one stretch, and two
+    for (const std::uint32_t inner : {1u, 32769u}) {  // one stretch, and two
       INFO(leg << ", " << inner);
+      const std::uint32_t apart = inner == 1 ? 1 : 8;
+      std::vector<bfloat16> a;
+      for (std::uint32_t bits = 0x0400; bits < 0x7f00; bits += 517 * apart)
+        a.push_back(bfloat16::from_bits(static_cast<std::uint16_t>(bits)));
+      std::vector<half> left;
+      for (std::uint32_t bits = 0; bits < 0x7c00; bits += 173 * apart)
+        left.push_back(half::from_bits(static_cast<std::uint16_t>(bits)));
       CHECK(wrong(a, std::vector{bfloat16(1.0f), bfloat16(1.00390625f), bfloat16(-0x1p-8f)}, inner, 1e-37f,
                   leg) == 0);
       CHECK(wrong(left, std::vector{half(1.0f), half(1.00390625f), half(0x1p-9f)}, inner, 0.0f, leg) == 0);

@@ -1,0 +1,7 @@
+// A point of a timeline.
+struct Placed {
+  float position;
+  float importance;
+  float relevance;
+  uint category;
+};
