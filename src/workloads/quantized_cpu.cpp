@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "cpu.hpp"
@@ -61,19 +62,42 @@ HWY_INLINE float half_at(const std::uint8_t* from) {
   return hn::GetLane(hn::PromoteTo(d, hn::Load(hn::Rebind<hwy::float16_t, decltype(d)>(), &number)));
 #endif
 }
-HWY_INLINE BlockHeader header_of(const std::uint8_t* block, BlockLayout layout) {
-  const auto type = static_cast<BlockType>(layout.type);
+template <BlockType type>
+HWY_INLINE BlockHeader header_of(const std::uint8_t* block) {
   BlockHeader header{.scale = half_at(block)};
-  if (type == BlockType::q4_0) {
+  if constexpr (type == BlockType::q4_0) {
     header.zero = 8;
-  } else if (type == BlockType::q4_1) {
+  } else if constexpr (type == BlockType::q4_1) {
     header.minimum = half_at(block + 2);
-  } else if (type != BlockType::q8_0) {
+  } else if constexpr (type != BlockType::q8_0) {
     std::int16_t zero = 0;
     std::memcpy(&zero, block + 2, sizeof zero);
     header.zero = zero;
   }
   return header;
+}
+
+template <BlockType type>
+inline constexpr bool is_narrow = layout_of({type}).bits == 4;
+template <BlockType type>
+inline constexpr bool has_minimum = type == BlockType::q4_1;
+
+/// Returns a layout of blocks of this type. For types with one layout it is a constant.
+template <BlockType type>
+HWY_INLINE constexpr BlockLayout known_layout(BlockLayout layout) {
+  return type == BlockType::int4 || type == BlockType::int8 ? layout : layout_of({type});
+}
+
+/// Calls `f` with the type of blocks as a constant.
+template <class F>
+HWY_INLINE void with_type(BlockLayout layout, F f) {
+  switch (static_cast<BlockType>(layout.type)) {
+    case BlockType::q4_0: return f(std::integral_constant<BlockType, BlockType::q4_0>());
+    case BlockType::q4_1: return f(std::integral_constant<BlockType, BlockType::q4_1>());
+    case BlockType::q8_0: return f(std::integral_constant<BlockType, BlockType::q8_0>());
+    case BlockType::int4: return f(std::integral_constant<BlockType, BlockType::int4>());
+    case BlockType::int8: return f(std::integral_constant<BlockType, BlockType::int8>());
+  }
 }
 
 /// Calls `take(i, v)` for the vectors of the integers of a block, less `zero`. v has elements i and later ones.
@@ -98,50 +122,48 @@ HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, float z
 }
 
 /// Converts `count` blocks to floats.
-template <bool narrow>
-void widen_blocks_as(const std::uint8_t* blocks, std::size_t count, BlockLayout layout,
+template <BlockType type>
+void widen_blocks_as(const std::uint8_t* blocks, std::size_t count, BlockLayout given,
                      float* HWY_RESTRICT to) {
   const D d;
+  const BlockLayout layout = known_layout<type>(given);
   const std::size_t n = layout.group(), bytes = layout.bytes();
-  const bool has_minimum = layout.type == static_cast<std::uint32_t>(BlockType::q4_1);
   for (; count != 0; --count, blocks += bytes, to += n) {
-    const BlockHeader header = header_of(blocks, layout);
+    const BlockHeader header = header_of<type>(blocks);
     const V scale = hn::Set(d, header.scale), minimum = hn::Set(d, header.minimum);
-    each_vector<narrow>(blocks + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
+    each_vector<is_narrow<type>>(blocks + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
       const V product = hn::Mul(scale, v);
-      hn::StoreU(has_minimum ? hn::Add(product, minimum) : product, d, to + i);
+      hn::StoreU(has_minimum<type> ? hn::Add(product, minimum) : product, d, to + i);
     });
   }
 }
 void widen_blocks(const std::uint8_t* blocks, std::size_t count, BlockLayout layout, float* to) {
-  if (layout.bits == 4)
-    widen_blocks_as<true>(blocks, count, layout, to);
-  else
-    widen_blocks_as<false>(blocks, count, layout, to);
+  with_type(layout, [&](auto type) HWY_ATTR { widen_blocks_as<type()>(blocks, count, layout, to); });
 }
 
 /// Sets y[r y_step] to the product of row r of x, of `inner` elements, with a row of weights.
-template <bool narrow, bool has_minimum, std::size_t rows>
-void multiply_rows_as(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
+template <BlockType type, std::size_t rows>
+void multiply_rows_as(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout given,
                       float* y, std::size_t y_step) {
   const D d;
+  const BlockLayout layout = known_layout<type>(given);
   const std::size_t n = layout.group(), bytes = layout.bytes();
   V sums[rows];
   for (V& sum : sums) sum = hn::Zero(d);
   for (std::size_t first = 0; first < inner; first += n, weights += bytes) {
-    const BlockHeader header = header_of(weights, layout);
+    const BlockHeader header = header_of<type>(weights);
     V products[rows], plain[rows];
     for (std::size_t r = 0; r < rows; ++r) products[r] = plain[r] = hn::Zero(d);
-    each_vector<narrow>(weights + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
+    each_vector<is_narrow<type>>(weights + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
       for (std::size_t r = 0; r < rows; ++r) {
         const V of_x = hn::LoadU(d, x + r * inner + first + i);
         products[r] = hn::MulAdd(v, of_x, products[r]);
-        if constexpr (has_minimum) plain[r] = hn::Add(of_x, plain[r]);
+        if constexpr (has_minimum<type>) plain[r] = hn::Add(of_x, plain[r]);
       }
     });
     for (std::size_t r = 0; r < rows; ++r) {
       sums[r] = hn::MulAdd(hn::Set(d, header.scale), products[r], sums[r]);
-      if constexpr (has_minimum) sums[r] = hn::MulAdd(hn::Set(d, header.minimum), plain[r], sums[r]);
+      if constexpr (has_minimum<type>) sums[r] = hn::MulAdd(hn::Set(d, header.minimum), plain[r], sums[r]);
     }
   }
   for (std::size_t r = 0; r < rows; ++r) y[r * y_step] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
@@ -149,12 +171,8 @@ void multiply_rows_as(const float* x, std::size_t inner, const std::uint8_t* wei
 template <std::size_t rows>
 void multiply_rows_of(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
                       float* y, std::size_t y_step) {
-  if (layout.bits == 8)
-    multiply_rows_as<false, false, rows>(x, inner, weights, layout, y, y_step);
-  else if (layout.type == static_cast<std::uint32_t>(BlockType::q4_1))
-    multiply_rows_as<true, true, rows>(x, inner, weights, layout, y, y_step);
-  else
-    multiply_rows_as<true, false, rows>(x, inner, weights, layout, y, y_step);
+  with_type(layout, [&](auto type)
+                        HWY_ATTR { multiply_rows_as<type(), rows>(x, inner, weights, layout, y, y_step); });
 }
 void multiply_row(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
                   float* y) {
@@ -198,9 +216,10 @@ void unpack_int8(const std::uint8_t* blocks, std::size_t count, std::int16_t* in
 }
 
 /// Sets y[r y_step] to the product of row r of x, of `blocks` blocks, with a row of weights.
-template <bool narrow, bool has_minimum, std::size_t rows>
-void multiply_int8_as(Int8Rows x, std::size_t blocks, const std::uint8_t* weights, BlockLayout layout,
+template <BlockType type, std::size_t rows>
+void multiply_int8_as(Int8Rows x, std::size_t blocks, const std::uint8_t* weights, BlockLayout given,
                       float* y, std::size_t y_step) {
+  const BlockLayout layout = known_layout<type>(given);
   const D16 d16;
   const D32 d32;
   const hn::RebindToFloat<D32> d;
@@ -211,7 +230,7 @@ void multiply_int8_as(Int8Rows x, std::size_t blocks, const std::uint8_t* weight
   float minima[rows] = {};
   for (Floats& sum : sums) sum = hn::Zero(d);
   for (std::size_t first = 0; first < blocks; first += per_block, weights += bytes) {
-    const BlockHeader header = header_of(weights, layout);
+    const BlockHeader header = header_of<type>(weights);
     // An integer less this part of the zero has 16 bits. Zeros that `quantize` makes have no other part.
     const int zero = static_cast<int>(header.zero), part_of_zero = std::clamp(zero, -16384, 16384);
     const auto near_zero = hn::Set(d16, static_cast<std::int16_t>(part_of_zero));
@@ -220,13 +239,14 @@ void multiply_int8_as(Int8Rows x, std::size_t blocks, const std::uint8_t* weight
         const std::size_t block = r * blocks + first + part;
         Integers products = hn::Zero(d32), others = products;
         for (std::size_t i = 0; i < 32; i += hn::Lanes(d16)) {
-          const auto q = hn::Sub(load_integers<narrow>(weights + layout.header, n, part * 32 + i), near_zero);
+          const auto q =
+              hn::Sub(load_integers<is_narrow<type>>(weights + layout.header, n, part * 32 + i), near_zero);
           products = hn::ReorderWidenMulAccumulate(d32, q, hn::LoadU(d16, x.integers + 32 * block + i),
                                                    products, others);
         }
         products = hn::Add(products, others);
         sums[r] = hn::MulAdd(hn::Set(d, x.scales[block] * header.scale), hn::ConvertTo(d, products), sums[r]);
-        if constexpr (has_minimum) minima[r] += x.sums[block] * header.minimum;
+        if constexpr (has_minimum<type>) minima[r] += x.sums[block] * header.minimum;
         if (zero != part_of_zero)
           minima[r] -= x.sums[block] * header.scale * static_cast<float>(zero - part_of_zero);
       }
@@ -236,12 +256,8 @@ void multiply_int8_as(Int8Rows x, std::size_t blocks, const std::uint8_t* weight
 template <std::size_t rows>
 void multiply_int8_of(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights, BlockLayout layout,
                       float* y, std::size_t y_step) {
-  if (layout.bits == 8)
-    multiply_int8_as<false, false, rows>(x, blocks, weights, layout, y, y_step);
-  else if (layout.type == static_cast<std::uint32_t>(BlockType::q4_1))
-    multiply_int8_as<true, true, rows>(x, blocks, weights, layout, y, y_step);
-  else
-    multiply_int8_as<true, false, rows>(x, blocks, weights, layout, y, y_step);
+  with_type(layout, [&](auto type)
+                        HWY_ATTR { multiply_int8_as<type(), rows>(x, blocks, weights, layout, y, y_step); });
 }
 void multiply_int8_row(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights,
                        const BlockLayout& layout, float* y) {
