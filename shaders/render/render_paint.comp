@@ -1,127 +1,187 @@
 #version 460
-// Blends the strokes of each tile, in order. An invocation has 8 x 4 pixels in registers, and a tile has eight invocations: the
-// loads of a stroke serve many pixels. Between passes, `before` and `after` have red, green and blue of each pixel: the first
-// pass begins with the background, the last writes the pixels.
+// Blends the strokes of each tile, in order. A tile has eight invocations, and four blocks of 8 x 8 pixels: an invocation has a
+// column of each block in registers. Between passes, `before` and `result` have red, green and blue of each pixel: the first pass
+// begins with the background, the last writes the pixels.
 #include "span.glsl"
 #include "flat.glsl"
 #include "render.glsl"
 
+#ifdef BOUND
+layout(std430, set = 0, binding = 0) readonly buffer Strokes { uvec4 strokes[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Hits { uint hits[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Before { uint before[]; };
+layout(std430, set = 0, binding = 3) buffer Result { uint result[]; };
+layout(push_constant) uniform Arguments { PicturePass pass; };
+uvec4 half_of_stroke(uint i) { return strokes[i]; }
+#define HITS hits
+#define BEFORE before
+#define RESULT result
+#else
 layout(push_constant) uniform Arguments {
   ConstWordSpan strokes;
   ConstWordSpan hits;
-  ConstFloatSpan before;
-  FloatSpan after;
-  WordSpan pixels;
+  ConstWordSpan before;
+  WordSpan result;
   PicturePass pass;
 };
+uvec4 half_of_stroke(uint i) {
+  return uvec4(strokes.data.at[4 * i], strokes.data.at[4 * i + 1], strokes.data.at[4 * i + 2], strokes.data.at[4 * i + 3]);
+}
+#define HITS hits.data.at
+#define BEFORE before.data.at
+#define RESULT result.data.at
+#endif
 
-// Four pixels of a row.
+// Four pixels of a column.
 struct Four {
   vec4 red;
   vec4 green;
   vec4 blue;
 };
+struct Column {
+  Four top;
+  Four bottom;
+};
 
-// A stroke, with numbers that its pixels share.
+// A stroke as its pixels need it.
 struct Paint {
-  Stroke stroke;
-  float inverse;  // 1 / length^2
-  float fade;     // 1 / (outer - inner)
+  vec2 from;
+  vec2 along;
+  vec2 part;  // of the segment, for each pixel: along / length^2
+  float fade;  // 1 / (outer - inner)
+  float edge;  // outer / (outer - inner)
+  float opacity;
   vec3 channels;
 };
 
-Paint paint_of(uint stroke) {
-  Paint p;
-  p.stroke = place_of_stroke(strokes, stroke);
-  p.stroke.opacity = uintBitsToFloat(strokes.data.at[words_of_stroke * stroke + 6]);
-  p.channels = channels_of(strokes.data.at[words_of_stroke * stroke + 7]);
-  p.inverse = inverse_square(p.stroke);
-  p.fade = 1.0 / (p.stroke.outer - p.stroke.inner);
-  return p;
+Paint paint_of(Stroke s) {
+  const float fade = 1.0 / (s.outer - s.inner);
+  return Paint(s.from, s.along, s.along * inverse_square(s), fade, s.outer * fade, s.opacity, channels_of(s.color));
+}
+Paint no_paint() { return Paint(vec2(0.0), vec2(0.0), vec2(0.0), 0.0, 0.0, 0.0, vec3(0.0)); }
+Paint of_lane(Paint p, uint other) {
+  return Paint(of_lane(p.from, other), of_lane(p.along, other), of_lane(p.part, other), of_lane(p.fade, other),
+               of_lane(p.edge, other), of_lane(p.opacity, other), of_lane(p.channels, other));
 }
 
-// Blends four pixels from `corner` on.
-void blend(inout Four four, vec2 corner, Paint p) {
-  const vec4 x = corner.x + vec4(0.5, 1.5, 2.5, 3.5) - p.stroke.from.x;
-  const float y = corner.y + 0.5 - p.stroke.from.y;
-  const vec4 part = clamp((x * p.stroke.along.x + y * p.stroke.along.y) * p.inverse, 0.0, 1.0);
-  const vec4 dx = x - part * p.stroke.along.x, dy = y - part * p.stroke.along.y;
-  const vec4 faded = clamp((sqrt(max(dx * dx + dy * dy, 1e-12)) - p.stroke.inner) * p.fade, 0.0, 1.0);
-  const vec4 cover = p.stroke.opacity * (1.0 - faded * faded * (3.0 - 2.0 * faded));
-  four.red += cover * (p.channels.x - four.red);
-  four.green += cover * (p.channels.y - four.green);
-  four.blue += cover * (p.channels.z - four.blue);
+// Blends four pixels, which are at x, y from the first end of the stroke. Lavapipe fuses only what the text says.
+void blend(inout Four four, float x, vec4 y, Paint p) {
+  const vec4 part = clamp(fma(y, vec4(p.part.y), vec4(x * p.part.x)), 0.0, 1.0);
+  const vec4 dx = fma(-part, vec4(p.along.x), vec4(x)), dy = fma(-part, vec4(p.along.y), y);
+  const vec4 distance = sqrt(fma(dx, dx, fma(dy, dy, vec4(1e-12))));
+  const vec4 seen = clamp(fma(-distance, vec4(p.fade), vec4(p.edge)), 0.0, 1.0);
+  const vec4 cover = seen * seen * fma(seen, vec4(-2.0 * p.opacity), vec4(3.0 * p.opacity));
+  four.red = fma(cover, p.channels.x - four.red, four.red);
+  four.green = fma(cover, p.channels.y - four.green, four.green);
+  four.blue = fma(cover, p.channels.z - four.blue, four.blue);
 }
 
-uint sum_place(uint x, uint y) { return 3 * (y * pass.width + x); }
-
-vec3 pixel_before(uint x, uint y) {
-  if (x >= pass.width || y >= pass.height) return vec3(0.0);
-  const uint i = sum_place(x, y);
-  return vec3(before.data.at[i], before.data.at[i + 1], before.data.at[i + 2]);
+// Blends the strokes of the lanes that `found` names. Without any, it blends a stroke that does not change these pixels: lavapipe
+// executes all branches.
+void blend(inout Column column, vec2 at, uint found, Paint mine) {
+  do {
+    const Paint p = of_lane(mine, uint(findLSB(found)) & (lanes() - 1));
+    found &= found - 1;
+    const float x = at.x - p.from.x;
+    const vec4 y = at.y - p.from.y + vec4(0.0, 1.0, 2.0, 3.0);
+    blend(column.top, x, y, p);
+    blend(column.bottom, x, y + 4.0, p);
+  } while (found != 0);
 }
 
-Four four_at(uint x, uint y) {
-  if (before.size == uvec2(0)) {
-    const vec3 c = channels_of(pass.background);
-    return Four(vec4(c.x), vec4(c.y), vec4(c.z));
+vec3 first_color(uint x, uint y) {
+#ifdef PASSES
+  if (pass.first != 0) {
+    const uint i = 3 * (min(y, pass.height - 1) * pass.width + min(x, pass.width - 1));
+    return uintBitsToFloat(uvec3(BEFORE[i], BEFORE[i + 1], BEFORE[i + 2]));
   }
-  const vec3 a = pixel_before(x, y), b = pixel_before(x + 1, y), c = pixel_before(x + 2, y), d = pixel_before(x + 3, y);
+#endif
+  return channels_of(pass.background);
+}
+Four first_four(uint x, uint y) {
+  const vec3 a = first_color(x, y), b = first_color(x, y + 1), c = first_color(x, y + 2), d = first_color(x, y + 3);
   return Four(vec4(a.x, b.x, c.x, d.x), vec4(a.y, b.y, c.y, d.y), vec4(a.z, b.z, c.z, d.z));
 }
+Column first_column(uint x, uint y) { return Column(first_four(x, y), first_four(x, y + 4)); }
 
 void write_pixel(uint x, uint y, vec3 c) {
-  if (x >= pass.width || y >= pass.height) return;
-  if (after.size == uvec2(0)) {
-    const uvec3 bytes = uvec3(clamp(c, 0.0, 1.0) * 255.0 + 0.5);
-    pixels.data.at[y * pass.width + x] = bytes.x | bytes.y << 8 | bytes.z << 16 | 0xff000000u;
-  } else {
-    const uint i = sum_place(x, y);
-    after.data.at[i] = c.x;
-    after.data.at[i + 1] = c.y;
-    after.data.at[i + 2] = c.z;
+  const bool exists = x < pass.width && y < pass.height;
+  const uint i = y * pass.width + x;
+  const uvec3 bytes = uvec3(clamp(c, 0.0, 1.0) * 255.0 + 0.5);
+  const uint pixel = bytes.x | bytes.y << 8 | bytes.z << 16 | 0xff000000u;
+#ifdef PASSES
+  if (exists && pass.has_next != 0) {
+    RESULT[3 * i] = floatBitsToUint(c.x);
+    RESULT[3 * i + 1] = floatBitsToUint(c.y);
+    RESULT[3 * i + 2] = floatBitsToUint(c.z);
   }
+  if (exists && pass.has_next == 0) RESULT[i] = pixel;
+#else
+  if (exists) RESULT[i] = pixel;
+#endif
 }
-
 void write_four(uint x, uint y, Four four) {
   write_pixel(x, y, vec3(four.red.x, four.green.x, four.blue.x));
-  write_pixel(x + 1, y, vec3(four.red.y, four.green.y, four.blue.y));
-  write_pixel(x + 2, y, vec3(four.red.z, four.green.z, four.blue.z));
-  write_pixel(x + 3, y, vec3(four.red.w, four.green.w, four.blue.w));
+  write_pixel(x, y + 1, vec3(four.red.y, four.green.y, four.blue.y));
+  write_pixel(x, y + 2, vec3(four.red.z, four.green.z, four.blue.z));
+  write_pixel(x, y + 3, vec3(four.red.w, four.green.w, four.blue.w));
+}
+void write_column(uint x, uint y, Column column) {
+  write_four(x, y, column.top);
+  write_four(x, y + 4, column.bottom);
+}
+
+// Reads the next strokes of a tile, one for each lane, and returns the index of this lane's in the list of the bin, or ~0.
+uint next_stroke(uint masks, uint words, inout uint word, inout uint mine, inout uint mask) {
+  const uint last_lane = lanes() - 1;
+  uint count = 0, stroke = ~0u;
+  do {
+    if (mask == 0) {
+      if ((word & last_lane) == 0) mine = word + lane() < words ? HITS[masks + word + lane()] : 0;
+      mask = of_lane(mine, word & last_lane);
+      ++word;
+    }
+    if (mask != 0) {
+      if (lane() == count) stroke = 32 * (word - 1) + uint(findLSB(mask));
+      mask &= mask - 1;
+      ++count;
+    }
+  } while (count <= last_lane && (mask != 0 || word < words));
+  return stroke;
 }
 
 void main() {
-  const uint unit = flat_unit(0), tile = unit >> 3, block = unit & 7, columns = parts_of(pass.width, 4);
+  const uint unit = flat_unit(0), tile = unit >> 3, columns = parts_of(pass.width, 4);
   if (tile >= columns * parts_of(pass.height, 4)) return;
-  const uint x = 16 * (tile % columns) + 8 * (block & 1), y = 16 * (tile / columns) + 4 * (block >> 1);
-  const vec2 corner = vec2(float(x), float(y));
-  Four a0 = four_at(x, y), b0 = four_at(x + 4, y), a1 = four_at(x, y + 1), b1 = four_at(x + 4, y + 1);
-  Four a2 = four_at(x, y + 2), b2 = four_at(x + 4, y + 2), a3 = four_at(x, y + 3), b3 = four_at(x + 4, y + 3);
+  const uint left = 16 * (tile % columns), y = 16 * (tile / columns), x = left + (unit & 7);
+  const vec2 corner = vec2(float(left), float(y)), at = vec2(float(x), float(y)) + 0.5;
+  Column a = first_column(x, y), b = first_column(x + 8, y), c = first_column(x, y + 8), d = first_column(x + 8, y + 8);
 
-  const uint place = tile * (1 + 2 * words_of_mask(pass)), pairs = hits.data.at[place];
-  for (uint i = 0; i < pairs; ++i) {
-    const uint first = pass.first + 32 * hits.data.at[place + 1 + 2 * i];
-    uint mask = hits.data.at[place + 2 + 2 * i];
-    while (mask != 0) {
-      const Paint p = paint_of(first + uint(findLSB(mask)));
-      mask &= mask - 1;
-      blend(a0, corner, p);
-      blend(b0, corner + vec2(4.0, 0.0), p);
-      blend(a1, corner + vec2(0.0, 1.0), p);
-      blend(b1, corner + vec2(4.0, 1.0), p);
-      blend(a2, corner + vec2(0.0, 2.0), p);
-      blend(b2, corner + vec2(4.0, 2.0), p);
-      blend(a3, corner + vec2(0.0, 3.0), p);
-      blend(b3, corner + vec2(4.0, 3.0), p);
+  const uint list = place_of_list(pass, (y >> 7) * parts_of(pass.width, 7) + (left >> 7));
+  const uint words = pass.count == 0 ? 0 : (HITS[list] + 31) >> 5;
+  uint word = 0, mine = 0, mask = 0;
+  do {
+    const uint place = next_stroke(place_of_masks(pass, tile), words, word, mine, mask);
+    Paint paint = no_paint();
+    uint upper = 0, lower = 0;
+    if (place != ~0u) {
+      const uint stroke = pass.first + HITS[list + 1 + place];
+      const uvec4 first = half_of_stroke(2 * stroke), second = half_of_stroke(2 * stroke + 1);
+      const vec4 ends = uintBitsToFloat(first), look = uintBitsToFloat(second);
+      const Stroke s = Stroke(ends.xy, ends.zw, look.x, look.y, look.z, second.w);
+      const Extent extent = extent_of(s);
+      paint = paint_of(s);
+      upper = squares_near(extent, corner, 8.0);
+      lower = squares_near(extent, corner + vec2(0.0, 8.0), 8.0);
     }
-  }
+    blend(a, at, lanes_with((upper & 1) != 0), paint);
+    blend(b, at + vec2(8.0, 0.0), lanes_with((upper & 2) != 0), paint);
+    blend(c, at + vec2(0.0, 8.0), lanes_with((lower & 1) != 0), paint);
+    blend(d, at + 8.0, lanes_with((lower & 2) != 0), paint);
+  } while (mask != 0 || word < words);
 
-  write_four(x, y, a0);
-  write_four(x + 4, y, b0);
-  write_four(x, y + 1, a1);
-  write_four(x + 4, y + 1, b1);
-  write_four(x, y + 2, a2);
-  write_four(x + 4, y + 2, b2);
-  write_four(x, y + 3, a3);
-  write_four(x + 4, y + 3, b3);
+  write_column(x, y, a);
+  write_column(x + 8, y, b);
+  write_column(x, y + 8, c);
+  write_column(x + 8, y + 8, d);
 }
