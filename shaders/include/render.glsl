@@ -51,12 +51,6 @@ void write_stroke(WordSpan strokes, uint stroke, Stroke s) {
 
 Stroke no_stroke() { return Stroke(vec2(0.0), vec2(0.0), 0.0, -1.0, 0.0, 0u); }
 
-// Returns 1 / length^2 of the segment, or 0 for a point.
-float inverse_square(Stroke s) {
-  const float square = dot(s.along, s.along);
-  return square > 0.0 ? 1.0 / square : 0.0;
-}
-
 // Where a stroke is, with its reach: pixels beyond it are not covered. A quarter of a pixel covers rounding.
 struct Extent {
   vec2 from;

@@ -43,37 +43,38 @@ struct Column {
   Four bottom;
 };
 
-// A stroke as its pixels need it.
+// A stroke as its pixels need it. Distances are in units of the width in which its edge fades.
 struct Paint {
-  vec2 from;
-  vec2 along;
-  vec2 part;  // of the segment, for each pixel: along / length^2
-  float fade;  // 1 / (outer - inner)
-  float edge;  // outer / (outer - inner)
-  float opacity;
+  vec2 middle;     // of the segment, in pixels
+  vec2 direction;  // a pixel long
+  float reach;     // from the middle to an end
+  float outer;
+  float opacity3;  // three times the opacity, and twice
+  float opacity2;
   vec3 channels;
 };
 
 Paint paint_of(Stroke s) {
-  const float fade = 1.0 / (s.outer - s.inner);
-  return Paint(s.from, s.along, s.along * inverse_square(s), fade, s.outer * fade, s.opacity, channels_of(s.color));
+  const float fade = 1.0 / (s.outer - s.inner), size = length(s.along);
+  const vec2 direction = size > 0.0 ? s.along / size : vec2(1.0, 0.0);
+  return Paint(s.from + 0.5 * s.along, fade * direction, 0.5 * fade * size, fade * s.outer, 3.0 * s.opacity, 2.0 * s.opacity,
+               channels_of(s.color));
 }
-Paint no_paint() { return Paint(vec2(0.0), vec2(0.0), vec2(0.0), 0.0, 0.0, 0.0, vec3(0.0)); }
+Paint no_paint() { return Paint(vec2(0.0), vec2(0.0), 0.0, 0.0, 0.0, 0.0, vec3(0.0)); }
 Paint of_lane(Paint p, uint other) {
-  return Paint(of_lane(p.from, other), of_lane(p.along, other), of_lane(p.part, other), of_lane(p.fade, other),
-               of_lane(p.edge, other), of_lane(p.opacity, other), of_lane(p.channels, other));
+  return Paint(of_lane(p.middle, other), of_lane(p.direction, other), of_lane(p.reach, other), of_lane(p.outer, other),
+               of_lane(p.opacity3, other), of_lane(p.opacity2, other), of_lane(p.channels, other));
 }
 
-// Blends four pixels, which are at x, y from the first end of the stroke. Lavapipe fuses only what the text says.
-void blend(inout Four four, float x, vec4 y, Paint p) {
-  const vec4 part = clamp(fma(y, vec4(p.part.y), vec4(x * p.part.x)), 0.0, 1.0);
-  const vec4 dx = fma(-part, vec4(p.along.x), vec4(x)), dy = fma(-part, vec4(p.along.y), y);
-  const vec4 distance = sqrt(fma(dx, dx, fma(dy, dy, vec4(1e-12))));
-  const vec4 seen = clamp(fma(-distance, vec4(p.fade), vec4(p.edge)), 0.0, 1.0);
-  const vec4 cover = seen * seen * fma(seen, vec4(-2.0 * p.opacity), vec4(3.0 * p.opacity));
-  four.red = fma(cover, p.channels.x - four.red, four.red);
-  four.green = fma(cover, p.channels.y - four.green, four.green);
-  four.blue = fma(cover, p.channels.z - four.blue, four.blue);
+// Blends four pixels, which are `along` the segment from its middle, and `aside`. The least distance is above 0 because drivers
+// may compute sqrt(0) as NaN.
+void blend(inout Four four, vec4 along, vec4 aside, Paint p) {
+  const vec4 beyond = max(abs(along) - p.reach, 1e-6);
+  const vec4 seen = clamp(p.outer - sqrt(beyond * beyond + aside * aside), 0.0, 1.0);
+  const vec4 cover = seen * seen * (p.opacity3 - p.opacity2 * seen);
+  four.red += cover * (p.channels.x - four.red);
+  four.green += cover * (p.channels.y - four.green);
+  four.blue += cover * (p.channels.z - four.blue);
 }
 
 // Blends the strokes of the lanes that `found` names. Without any, it blends a stroke that does not change these pixels: lavapipe
@@ -82,10 +83,11 @@ void blend(inout Column column, vec2 at, uint found, Paint mine) {
   do {
     const Paint p = of_lane(mine, uint(findLSB(found)) & (lanes() - 1));
     found &= found - 1;
-    const float x = at.x - p.from.x;
-    const vec4 y = at.y - p.from.y + vec4(0.0, 1.0, 2.0, 3.0);
-    blend(column.top, x, y, p);
-    blend(column.bottom, x, y + 4.0, p);
+    const vec2 d = at - p.middle;
+    const float along = d.x * p.direction.x + d.y * p.direction.y, aside = d.y * p.direction.x - d.x * p.direction.y;
+    const vec4 rows = vec4(0.0, 1.0, 2.0, 3.0), down = rows * p.direction.y, aside_down = rows * p.direction.x;
+    blend(column.top, along + down, aside + aside_down, p);
+    blend(column.bottom, along + 4.0 * p.direction.y + down, aside + 4.0 * p.direction.x + aside_down, p);
   } while (found != 0);
 }
 
@@ -108,7 +110,8 @@ void write_pixel(uint x, uint y, vec3 c) {
   const bool exists = x < pass.width && y < pass.height;
   const uint i = y * pass.width + x;
   const uvec3 bytes = uvec3(clamp(c, 0.0, 1.0) * 255.0 + 0.5);
-  const uint pixel = bytes.x | bytes.y << 8 | bytes.z << 16 | 0xff000000u;
+  // The exchange keeps lavapipe from computing a pixel at a time.
+  const uint pixel = of_lane(bytes.x | bytes.y << 8 | bytes.z << 16 | 0xff000000u, lane());
 #ifdef PASSES
   if (exists && pass.has_next != 0) {
     RESULT[3 * i] = floatBitsToUint(c.x);
@@ -131,14 +134,13 @@ void write_column(uint x, uint y, Column column) {
   write_four(x, y + 4, column.bottom);
 }
 
-// Reads the next strokes of a tile, one for each lane, and returns the index of this lane's in the list of the bin, or ~0.
-uint next_stroke(uint masks, uint words, inout uint word, inout uint mine, inout uint mask) {
-  const uint last_lane = lanes() - 1;
+// Gives each lane one of the next strokes of a tile. Returns its place in the list of the bin, or ~0. Each lane has four words of
+// the masks, the first lane those from `first` on. `mask` is the rest of a word, `word` the one after it, before `last`.
+uint next_stroke(uvec4 masks, uint first, uint last, inout uint word, inout uint mask) {
   uint count = 0, stroke = ~0u;
   do {
     if (mask == 0) {
-      if ((word & last_lane) == 0) mine = word + lane() < words ? HITS[masks + word + lane()] : 0;
-      mask = of_lane(mine, word & last_lane);
+      mask = of_lane(masks[word & 3], (word - first) >> 2 & (lanes() - 1));
       ++word;
     }
     if (mask != 0) {
@@ -146,9 +148,11 @@ uint next_stroke(uint masks, uint words, inout uint word, inout uint mine, inout
       mask &= mask - 1;
       ++count;
     }
-  } while (count <= last_lane && (mask != 0 || word < words));
+  } while (count < lanes() && (mask != 0 || word < last));
   return stroke;
 }
+
+uint mask_at(uint masks, uint word, uint words) { return word < words ? HITS[masks + word] : 0; }
 
 void main() {
   const uint unit = flat_unit(0), tile = unit >> 3, columns = parts_of(pass.width, 4);
@@ -159,26 +163,34 @@ void main() {
 
   const uint list = place_of_list(pass, (y >> 7) * parts_of(pass.width, 7) + (left >> 7));
   const uint words = pass.count == 0 ? 0 : (HITS[list] + 31) >> 5;
-  uint word = 0, mine = 0, mask = 0;
+  const uint masks = place_of_masks(pass, tile);
+  uint first = 0;
   do {
-    const uint place = next_stroke(place_of_masks(pass, tile), words, word, mine, mask);
-    Paint paint = no_paint();
-    uint upper = 0, lower = 0;
-    if (place != ~0u) {
-      const uint stroke = pass.first + HITS[list + 1 + place];
-      const uvec4 first = half_of_stroke(2 * stroke), second = half_of_stroke(2 * stroke + 1);
-      const vec4 ends = uintBitsToFloat(first), look = uintBitsToFloat(second);
-      const Stroke s = Stroke(ends.xy, ends.zw, look.x, look.y, look.z, second.w);
-      const Extent extent = extent_of(s);
-      paint = paint_of(s);
-      upper = squares_near(extent, corner, 8.0);
-      lower = squares_near(extent, corner + vec2(0.0, 8.0), 8.0);
-    }
-    blend(a, at, lanes_with((upper & 1) != 0), paint);
-    blend(b, at + vec2(8.0, 0.0), lanes_with((upper & 2) != 0), paint);
-    blend(c, at + vec2(0.0, 8.0), lanes_with((lower & 1) != 0), paint);
-    blend(d, at + 8.0, lanes_with((lower & 2) != 0), paint);
-  } while (mask != 0 || word < words);
+    const uint last = min(first + 4 * lanes(), words), mine = first + 4 * lane();
+    const uvec4 read = uvec4(mask_at(masks, mine, words), mask_at(masks, mine + 1, words), mask_at(masks, mine + 2, words),
+                             mask_at(masks, mine + 3, words));
+    uint word = first, mask = 0;
+    do {
+      const uint place = next_stroke(read, first, last, word, mask);
+      Paint paint = no_paint();
+      uint upper = 0, lower = 0;
+      if (place != ~0u) {
+        const uint stroke = pass.first + HITS[list + 1 + place];
+        const uvec4 one = half_of_stroke(2 * stroke), two = half_of_stroke(2 * stroke + 1);
+        const vec4 ends = uintBitsToFloat(one), look = uintBitsToFloat(two);
+        const Stroke s = Stroke(ends.xy, ends.zw, look.x, look.y, look.z, two.w);
+        const Extent extent = extent_of(s);
+        paint = paint_of(s);
+        upper = squares_near(extent, corner, 8.0);
+        lower = squares_near(extent, corner + vec2(0.0, 8.0), 8.0);
+      }
+      blend(a, at, lanes_with((upper & 1) != 0), paint);
+      blend(b, at + vec2(8.0, 0.0), lanes_with((upper & 2) != 0), paint);
+      blend(c, at + vec2(0.0, 8.0), lanes_with((lower & 1) != 0), paint);
+      blend(d, at + 8.0, lanes_with((lower & 2) != 0), paint);
+    } while (mask != 0 || word < last);
+    first = last;
+  } while (first < words);
 
   write_column(x, y, a);
   write_column(x + 8, y, b);
