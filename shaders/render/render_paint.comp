@@ -164,13 +164,17 @@ void main() {
   const uint list = place_of_list(pass, (y >> 7) * parts_of(pass.width, 7) + (left >> 7));
   const uint words = pass.count == 0 ? 0 : (HITS[list] + 31) >> 5;
   const uint masks = place_of_masks(pass, tile);
+  // Both loops have two exits. After a loop with one exit, lavapipe 22.3 uses values of its last iteration, even for invocations
+  // that left it before. [render] fails then with LP_NATIVE_VECTOR_WIDTH=512, which has two tiles in a subgroup.
   uint first = 0;
   do {
+    if (words == 0) break;
     const uint last = min(first + 4 * lanes(), words), mine = first + 4 * lane();
     const uvec4 read = uvec4(mask_at(masks, mine, words), mask_at(masks, mine + 1, words), mask_at(masks, mine + 2, words),
                              mask_at(masks, mine + 3, words));
     uint word = first, mask = 0;
     do {
+      if (words == 0) break;
       const uint place = next_stroke(read, first, last, word, mask);
       Paint paint = no_paint();
       uint upper = 0, lower = 0;

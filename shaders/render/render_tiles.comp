@@ -45,7 +45,7 @@ void main() {
       if (place < count) mine = extent_of(place_of_stroke(strokes, pass.first + hits.data.at[list + 1 + place]));
       add_to_masks(found, mine, corner, 16.0, first);
       first += lanes();
-    } while (first < 32 && 32 * word + first < count);
+    } while (first < 32);
     for (uint i = 0; i < 8; ++i)
       if (x + i < tiles_wide && y < tiles_high && 32 * word < count)
         hits.data.at[place_of_masks(pass, y * tiles_wide + x + i) + word] = mask_of(found, i);
