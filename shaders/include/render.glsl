@@ -107,17 +107,19 @@ uint lanes() { return min(subgroup_size(), 8u); }
 uint lane() { return gl_SubgroupInvocationID & (lanes() - 1); }
 uint of_lane(uint value, uint other) { return subgroupShuffle(value, gl_SubgroupInvocationID - lane() + other); }
 float of_lane(float value, uint other) { return subgroupShuffle(value, gl_SubgroupInvocationID - lane() + other); }
-// Returns a bit for each lane.
-uint lanes_with(bool condition) {
-  const uint first = gl_SubgroupInvocationID - lane();
-  return subgroupBallot(condition)[first >> 5] >> (first & 31) & ((1u << lanes()) - 1);
+// Returns the bits that any lane has.
+uint any_of_lanes(uint bits) {
+  const uint last_lane = lanes() - 1;
+  bits |= exchanged(bits, 1 & last_lane);
+  bits |= exchanged(bits, 2 & last_lane);
+  return bits | exchanged(bits, 4 & last_lane);
 }
 #else
 uint lanes() { return 1; }
 uint lane() { return 0; }
 uint of_lane(uint value, uint other) { return value; }
 float of_lane(float value, uint other) { return value; }
-uint lanes_with(bool condition) { return condition ? 1 : 0; }
+uint any_of_lanes(uint bits) { return bits; }
 #endif
 vec2 of_lane(vec2 value, uint other) { return vec2(of_lane(value.x, other), of_lane(value.y, other)); }
 vec3 of_lane(vec3 value, uint other) { return vec3(of_lane(value.xy, other), of_lane(value.z, other)); }

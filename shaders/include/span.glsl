@@ -4,7 +4,6 @@
 #extension GL_EXT_buffer_reference_uvec2 : require
 #ifdef SUBGROUPS
 #extension GL_KHR_shader_subgroup_basic : require
-#extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
 

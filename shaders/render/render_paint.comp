@@ -177,7 +177,7 @@ void main() {
       if (words == 0) break;
       const uint place = next_stroke(read, first, last, word, mask);
       Paint paint = no_paint();
-      uint upper = 0, lower = 0;
+      uint blocks = 0;  // a byte for each, with a bit for each lane
       if (place != ~0u) {
         const uint stroke = pass.first + HITS[list + 1 + place];
         const uvec4 one = half_of_stroke(2 * stroke), two = half_of_stroke(2 * stroke + 1);
@@ -185,13 +185,14 @@ void main() {
         const Stroke s = Stroke(ends.xy, ends.zw, look.x, look.y, look.z, two.w);
         const Extent extent = extent_of(s);
         paint = paint_of(s);
-        upper = squares_near(extent, corner, 8.0);
-        lower = squares_near(extent, corner + vec2(0.0, 8.0), 8.0);
+        const uint upper = squares_near(extent, corner, 8.0), lower = squares_near(extent, corner + vec2(0.0, 8.0), 8.0);
+        blocks = ((upper & 1) | (upper & 2) << 7 | (lower & 1) << 16 | (lower & 2) << 23) << lane();
       }
-      blend(a, at, lanes_with((upper & 1) != 0), paint);
-      blend(b, at + vec2(8.0, 0.0), lanes_with((upper & 2) != 0), paint);
-      blend(c, at + vec2(0.0, 8.0), lanes_with((lower & 1) != 0), paint);
-      blend(d, at + 8.0, lanes_with((lower & 2) != 0), paint);
+      blocks = any_of_lanes(blocks);
+      blend(a, at, blocks & 255, paint);
+      blend(b, at + vec2(8.0, 0.0), blocks >> 8 & 255, paint);
+      blend(c, at + vec2(0.0, 8.0), blocks >> 16 & 255, paint);
+      blend(d, at + 8.0, blocks >> 24, paint);
     } while (mask != 0 || word < last);
     first = last;
   } while (first < words);
