@@ -51,7 +51,7 @@ void write_stroke(WordSpan strokes, uint stroke, Stroke s) {
 
 Stroke no_stroke() { return Stroke(vec2(0.0), vec2(0.0), 0.0, -1.0, 0.0, 0u); }
 
-// Where a stroke is, with its reach: pixels beyond it are not covered. A quarter of a pixel covers rounding.
+// The place of a stroke. It does not cover pixels beyond its reach, which has a quarter of a pixel for rounding errors.
 struct Extent {
   vec2 from;
   float low;    // y
@@ -74,7 +74,7 @@ uint squares_near(Extent e, vec2 corner, float side) {
   const float a = e.slope == 0.0 ? 0.0 : clamp(top * e.slope, 0.0, 1.0);
   const float b = e.slope == 0.0 ? 1.0 : clamp(bottom * e.slope, 0.0, 1.0);
   const float x = e.from.x - corner.x, xa = x + a * e.along, xb = x + b * e.along;
-  // The last pixel of the square before `first` is left of the stroke. Conversions to integers round down from -1 on.
+  // The last pixel of the square before `first` is left of the stroke. Conversions to integers round toward zero.
   const float left = (min(xa, xb) - e.reach + 0.5) / side, right = (max(xa, xb) + e.reach - 0.5) / side;
   const int first = int(clamp(left, 0.0, 8.0)), last = int(clamp(right, -1.0, 7.0) + 1.0) - 1;
   const bool is_near = e.reach > 0.0 && e.high >= top && e.low <= bottom && first <= last;
@@ -100,8 +100,8 @@ float sine_of_turns(float turns) {
               square * (2.7557319e-6 + square * -2.5052108e-8)))));
 }
 
-// Eight adjacent invocations share a square of bins, a bin or a tile. If the device can, they read different strokes and exchange
-// them. Those that do are lanes: at most eight of a subgroup.
+// Eight adjacent invocations share a square of bins, a bin or a tile. Lanes are those of them that are in the same subgroup: each
+// reads another stroke, and they exchange strokes. Without SUBGROUPS, each reads all strokes.
 #ifdef SUBGROUPS
 uint lanes() { return min(subgroup_size(), 8u); }
 uint lane() { return gl_SubgroupInvocationID & (lanes() - 1); }
@@ -124,7 +124,7 @@ uint any_of_lanes(uint bits) { return bits; }
 vec2 of_lane(vec2 value, uint other) { return vec2(of_lane(value.x, other), of_lane(value.y, other)); }
 vec3 of_lane(vec3 value, uint other) { return vec3(of_lane(value.xy, other), of_lane(value.z, other)); }
 
-// Returns the index of the square or bin of this invocation, and the row that it has. Grids of squares have one row.
+// Return the index of the square or bin of this invocation, and the index of its row in it. Flat grids of them have one row.
 uint row_unit() { return (gl_WorkGroupID.x * gl_WorkGroupSize.x + invocation_index()) >> 3; }
 uint row_of_unit() { return invocation_index() & 7; }
 
@@ -142,7 +142,7 @@ struct RowMasks {
 RowMasks no_masks() { return RowMasks(uvec4(0), uvec4(0)); }
 uint mask_of(RowMasks masks, uint part) { return part < 4 ? masks.low[part] : masks.high[part - 4]; }
 
-// Adds the strokes of the lanes, as bits from `first` on.
+// Adds a bit for the stroke of each lane, from bit `first` on.
 void add_to_masks(inout RowMasks masks, Extent mine, vec2 corner, float side, uint first) {
   uint other = 0;
   do {

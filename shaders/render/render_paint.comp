@@ -1,7 +1,8 @@
 #version 460
 // Blends the strokes of each tile, in order. A tile has eight invocations, and four blocks of 8 x 8 pixels: an invocation has a
 // column of each block in registers. Between passes, `before` and `result` have red, green and blue of each pixel: the first pass
-// begins with the background, the last writes the pixels.
+// begins with the background, the last writes the pixels. All sums of products are fma, so that no driver fuses them in one variant
+// of this text only.
 #include "span.glsl"
 #include "flat.glsl"
 #include "render.glsl"
@@ -55,9 +56,9 @@ struct Paint {
 };
 
 Paint paint_of(Stroke s) {
-  const float fade = 1.0 / (s.outer - s.inner), size = length(s.along);
+  const float fade = 1.0 / (s.outer - s.inner), size = sqrt(fma(s.along.x, s.along.x, s.along.y * s.along.y));
   const vec2 direction = size > 0.0 ? s.along / size : vec2(1.0, 0.0);
-  return Paint(s.from + 0.5 * s.along, fade * direction, 0.5 * fade * size, fade * s.outer, 3.0 * s.opacity, 2.0 * s.opacity,
+  return Paint(fma(vec2(0.5), s.along, s.from), fade * direction, 0.5 * fade * size, fade * s.outer, 3.0 * s.opacity, 2.0 * s.opacity,
                channels_of(s.color));
 }
 Paint no_paint() { return Paint(vec2(0.0), vec2(0.0), 0.0, 0.0, 0.0, 0.0, vec3(0.0)); }
@@ -70,24 +71,25 @@ Paint of_lane(Paint p, uint other) {
 // may compute sqrt(0) as NaN.
 void blend(inout Four four, vec4 along, vec4 aside, Paint p) {
   const vec4 beyond = max(abs(along) - p.reach, 1e-6);
-  const vec4 seen = clamp(p.outer - sqrt(beyond * beyond + aside * aside), 0.0, 1.0);
-  const vec4 cover = seen * seen * (p.opacity3 - p.opacity2 * seen);
-  four.red += cover * (p.channels.x - four.red);
-  four.green += cover * (p.channels.y - four.green);
-  four.blue += cover * (p.channels.z - four.blue);
+  const vec4 seen = clamp(p.outer - sqrt(fma(beyond, beyond, aside * aside)), 0.0, 1.0);
+  const vec4 cover = seen * seen * fma(vec4(-p.opacity2), seen, vec4(p.opacity3));
+  four.red = fma(cover, p.channels.x - four.red, four.red);
+  four.green = fma(cover, p.channels.y - four.green, four.green);
+  four.blue = fma(cover, p.channels.z - four.blue, four.blue);
 }
 
-// Blends the strokes of the lanes that `found` names. Without any, it blends a stroke that does not change these pixels: lavapipe
-// executes all branches.
+// Blends the strokes of the lanes that `found` has. If it has none, blends a stroke that does not change these pixels. A condition
+// would not be faster: lavapipe executes all branches.
 void blend(inout Column column, vec2 at, uint found, Paint mine) {
   do {
     const Paint p = of_lane(mine, uint(findLSB(found)) & (lanes() - 1));
     found &= found - 1;
     const vec2 d = at - p.middle;
-    const float along = d.x * p.direction.x + d.y * p.direction.y, aside = d.y * p.direction.x - d.x * p.direction.y;
-    const vec4 rows = vec4(0.0, 1.0, 2.0, 3.0), down = rows * p.direction.y, aside_down = rows * p.direction.x;
-    blend(column.top, along + down, aside + aside_down, p);
-    blend(column.bottom, along + 4.0 * p.direction.y + down, aside + 4.0 * p.direction.x + aside_down, p);
+    const vec4 rows = vec4(0.0, 1.0, 2.0, 3.0), right = vec4(p.direction.x), down = vec4(p.direction.y);
+    const vec4 along = vec4(fma(d.x, p.direction.x, d.y * p.direction.y));
+    const vec4 aside = vec4(fma(d.y, p.direction.x, -d.x * p.direction.y));
+    blend(column.top, fma(rows, down, along), fma(rows, right, aside), p);
+    blend(column.bottom, fma(rows, down, fma(vec4(4.0), down, along)), fma(rows, right, fma(vec4(4.0), right, aside)), p);
   } while (found != 0);
 }
 
@@ -109,8 +111,8 @@ Column first_column(uint x, uint y) { return Column(first_four(x, y), first_four
 void write_pixel(uint x, uint y, vec3 c) {
   const bool exists = x < pass.width && y < pass.height;
   const uint i = y * pass.width + x;
-  const uvec3 bytes = uvec3(clamp(c, 0.0, 1.0) * 255.0 + 0.5);
-  // The exchange keeps lavapipe from computing a pixel at a time.
+  const uvec3 bytes = uvec3(fma(clamp(c, 0.0, 1.0), vec3(255.0), vec3(0.5)));
+  // The exchange with itself keeps lavapipe from computing one pixel at a time.
   const uint pixel = of_lane(bytes.x | bytes.y << 8 | bytes.z << 16 | 0xff000000u, lane());
 #ifdef PASSES
   if (exists && pass.has_next != 0) {

@@ -31,8 +31,8 @@ const auto& moments_kernel() {
   return kernel;
 }
 
-/// Makes a kernel of a text, and its variant with subgroups for all adapters: lavapipe reads memory one lane at a time, and a
-/// value of another lane takes one instruction.
+/// Makes a kernel of a text, and its variant with subgroups for all adapters. Lavapipe reads memory one lane at a time, but
+/// exchanges values of lanes in one instruction.
 template <class... P>
 Result<Kernel<P...>> make_picture_kernel(const KernelText& text, std::vector<std::string> parameters,
                                          Tiles tiles, typename Kernel<P...>::Source host_function,
@@ -62,9 +62,9 @@ const auto& tiles_kernel() {
 }
 
 /// Makes the last step of a pass. The items of a tile are invocations of the GLSL text. A block of CUDA has a tile.
-/// `is_bound`: the variant with subgroups has its buffers as descriptors, which lavapipe 22.3 reads in a quarter of the time of
-/// addresses, and writes likewise. `has_passes`: the text can keep channels between passes, which lavapipe takes time for even
-/// if there are none.
+/// If `is_bound`, the variant with subgroups has its buffers as descriptors. Lavapipe 22.3 reads and writes descriptors in a
+/// quarter of the time of addresses. If `has_passes`, the text can keep channels between passes. On lavapipe this takes time
+/// even if there is one pass.
 auto make_paint_kernel(bool is_bound, bool has_passes) {
   return make_picture_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Read<std::uint32_t>,
                              Write<std::uint32_t>, PicturePass>(
