@@ -1,5 +1,6 @@
 #pragma once
-// Declarations that the kernels of render share. `render.glsl` describes the buffers.
+// Declarations that the kernels of render share. `render.glsl` describes strokes and masks. `hits` has for each tile of 16 x 16
+// pixels a number, and so many pairs: the index of a word of its mask, and the word.
 #include "flat.cuh"
 
 struct Stroke {
@@ -16,6 +17,7 @@ struct PicturePass {
   unsigned first;
   unsigned count;
   unsigned background;
+  unsigned has_next;
 };
 
 __device__ unsigned parts_of(unsigned size, unsigned log2) { return (size + (1u << log2) - 1) >> log2; }

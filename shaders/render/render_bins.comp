@@ -1,5 +1,5 @@
 #version 460
-// Computes the masks of bins: an invocation tests 32 strokes.
+// Computes the masks of bins. Eight invocations have a square of 8 x 8 bins, a row each, and test 32 strokes.
 #include "span.glsl"
 #include "flat.glsl"
 #include "render.glsl"
@@ -11,13 +11,19 @@ layout(push_constant) uniform Arguments {
 };
 
 void main() {
-  const uint i = flat_unit(0), words = words_of_mask(pass), columns = parts_of(pass.width, 7);
-  const uint bin = i / words, first = 32 * (i % words);
-  if (bin >= columns * parts_of(pass.height, 7)) return;
-  const vec2 corner = 128.0 * vec2(float(bin % columns), float(bin / columns));
-  const uint count = min(pass.count - first, 32u);
-  uint mask = 0;
-  for (uint k = 0; k < count; ++k)
-    if (is_near(place_of_stroke(strokes, pass.first + first + k), corner, 128.0)) mask |= 1u << k;
-  masks.data.at[i] = mask;
+  const uint unit = row_unit(), words = words_of_mask(pass);
+  const uint columns = parts_of(pass.width, 7), rows = parts_of(pass.height, 7), wide = parts_of(columns, 3);
+  const uint square = unit / words, word = unit % words;
+  const uint x = 8 * (square % wide), y = 8 * (square / wide) + row_of_unit();
+  const vec2 corner = 128.0 * vec2(float(x), float(y));
+  RowMasks found = no_masks();
+  uint first = 0;
+  do {
+    const uint stroke = 32 * word + first + lane();
+    const Extent mine = stroke < pass.count ? extent_of(place_of_stroke(strokes, pass.first + stroke)) : no_extent();
+    add_to_masks(found, mine, corner, 128.0, first);
+    first += lanes();
+  } while (first < 32);
+  for (uint i = 0; i < 8; ++i)
+    if (x + i < columns && y < rows) masks.data.at[(y * columns + x + i) * words + word] = mask_of(found, i);
 }

@@ -1,5 +1,5 @@
 #version 460
-// Lists the strokes of each tile, from the mask of its bin. An invocation has a tile.
+// Lists the strokes of each bin, then computes masks of its tiles. Eight invocations have a bin, a row of its tiles each.
 #include "span.glsl"
 #include "flat.glsl"
 #include "render.glsl"
@@ -11,26 +11,44 @@ layout(push_constant) uniform Arguments {
   PicturePass pass;
 };
 
-void main() {
-  const uint tile = flat_unit(0), columns = parts_of(pass.width, 4), words = words_of_mask(pass);
-  if (tile >= columns * parts_of(pass.height, 4)) return;
-  const uint x = tile % columns, y = tile / columns;
-  const vec2 corner = 16.0 * vec2(float(x), float(y));
-  const uint of_bin = words * ((y >> 3) * parts_of(pass.width, 7) + (x >> 3));
-  const uint place = tile * (1 + 2 * words);
-  uint pairs = 0;
-  for (uint w = 0; w < words; ++w) {
-    uint mask = masks.data.at[of_bin + w], hit = 0;
-    while (mask != 0) {
-      const uint bit = uint(findLSB(mask));
+// Lists the strokes of a bin and returns their number. Each invocation writes what it reads afterwards.
+uint list_strokes(uint bin, uint list) {
+  const uint words = words_of_mask(pass), last_lane = lanes() - 1;
+  uint count = 0, word = 0, mine = 0;
+  do {
+    if ((word & last_lane) == 0) mine = word + lane() < words ? masks.data.at[bin * words + word + lane()] : 0;
+    uint mask = of_lane(mine, word & last_lane);
+    do {
+      if (mask != 0 && lane() == (count & last_lane)) hits.data.at[list + 1 + count] = 32 * word + uint(findLSB(mask));
+      count += mask != 0 ? 1 : 0;
       mask &= mask - 1;
-      if (is_near(place_of_stroke(strokes, pass.first + 32 * w + bit), corner, 16.0)) hit |= 1u << bit;
-    }
-    if (hit != 0) {
-      hits.data.at[place + 1 + 2 * pairs] = w;
-      hits.data.at[place + 2 + 2 * pairs] = hit;
-      ++pairs;
-    }
-  }
-  hits.data.at[place] = pairs;
+    } while (mask != 0);
+  } while (++word < words);
+  hits.data.at[list] = count;
+  return count;
+}
+
+void main() {
+  const uint bin = row_unit(), words = words_of_mask(pass), columns = parts_of(pass.width, 7);
+  if (bin >= columns * parts_of(pass.height, 7)) return;
+  const uint tiles_wide = parts_of(pass.width, 4), tiles_high = parts_of(pass.height, 4);
+  const uint x = 8 * (bin % columns), y = 8 * (bin / columns) + row_of_unit();
+  const vec2 corner = 16.0 * vec2(float(x), float(y));
+  const uint list = place_of_list(pass, bin), count = words == 0 ? 0 : list_strokes(bin, list);
+  uint word = 0;
+  do {
+    RowMasks found = no_masks();
+    uint first = 0;
+    do {
+      const uint place = 32 * word + first + lane();
+      Extent mine = no_extent();
+      if (place < count) mine = extent_of(place_of_stroke(strokes, pass.first + hits.data.at[list + 1 + place]));
+      add_to_masks(found, mine, corner, 16.0, first);
+      first += lanes();
+    } while (first < 32);
+    for (uint i = 0; i < 8; ++i)
+      if (x + i < tiles_wide && y < tiles_high && 32 * word < count)
+        hits.data.at[place_of_masks(pass, y * tiles_wide + x + i) + word] = mask_of(found, i);
+    ++word;
+  } while (32 * word < count);
 }

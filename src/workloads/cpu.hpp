@@ -344,8 +344,7 @@ void render_bins(Range range, std::span<const std::uint32_t> strokes, std::span<
 void render_tiles(Range range, std::span<const std::uint32_t> strokes, std::span<const std::uint32_t> masks,
                   std::span<std::uint32_t> hits, PicturePass pass);
 void render_paint(Range range, std::span<const std::uint32_t> strokes, std::span<const std::uint32_t> hits,
-                  std::span<const float> before, std::span<float> after, std::span<std::uint32_t> pixels,
-                  PicturePass pass);
+                  std::span<const std::uint32_t> before, std::span<std::uint32_t> result, PicturePass pass);
 
 }  // namespace cpu
 }  // namespace workloads

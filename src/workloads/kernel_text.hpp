@@ -59,12 +59,16 @@ inline Cubin cubin_source(const KernelText& text, std::string_view code, std::op
 }
 
 /// Makes a kernel with the name and sources of `text`, and `others`, for example a host function. If `adapters` is not
-/// empty, only adapters of these types run it.
+/// empty, only adapters of these types run it. `macros` are those of the GLSL text.
 template <class... P>
 Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string> parameters, Tiles tiles,
                                  std::vector<typename Kernel<P...>::Source> others,
-                                 std::vector<AdapterType> adapters = {}) {
-  if (!text.glsl.empty()) others.push_back(glsl_source(text, tiles.glsl));
+                                 std::vector<AdapterType> adapters = {}, std::vector<Macro> macros = {}) {
+  if (!text.glsl.empty()) {
+    Glsl source = glsl_source(text, tiles.glsl);
+    source.macros = std::move(macros);
+    others.push_back(std::move(source));
+  }
   if (!text.cuda.empty()) others.push_back(cuda_source(text, tiles.cuda));
   for (const std::string_view code : text.cubins) others.push_back(cubin_source(text, code, tiles.cuda));
   for (const std::string_view code : text.ptx) others.push_back(ptx_source(text, code, tiles.cuda));

@@ -1,5 +1,6 @@
 #pragma once
 /// Pictures as kernels draw them: strokes, which are segments of lines with round ends, in order.
+#include <algorithm>
 #include <cstdint>
 
 namespace wye {
@@ -12,8 +13,9 @@ namespace workloads {
 inline constexpr std::uint32_t words_of_stroke = 8;
 /// The strokes of one pass.
 inline constexpr std::uint32_t strokes_of_pass = 4096;
-/// Strokes are found by bins of 128 x 128 pixels, then by tiles of 16 x 16 pixels. A tile has 8 items.
-inline constexpr std::uint32_t picture_tile = 16, picture_bin = 128, items_of_tile = 8;
+/// Strokes are found by bins of 128 x 128 pixels, then by tiles of 16 x 16 pixels. A tile has 8 items. Squares have 8 x 8 bins
+/// or tiles.
+inline constexpr std::uint32_t picture_tile = 16, picture_bin = 128, items_of_tile = 8, items_of_square = 64;
 
 /// Kernel parameters, also declared in `shaders/include/render.glsl` and `render.cuh`. Numbers of turns are angles / 2 pi.
 struct PointStyle {
@@ -65,8 +67,9 @@ struct PicturePass {
   std::uint32_t first = 0;  ///< stroke
   std::uint32_t count = 0;  ///< of strokes, at most `strokes_of_pass`
   std::uint32_t background = 0;
+  std::uint32_t has_next = 0;
 };
-static_assert(sizeof(PicturePass) == 20);
+static_assert(sizeof(PicturePass) == 24);
 
 constexpr std::uint32_t words_of_mask(const PicturePass& pass) { return (pass.count + 31) / 32; }
 constexpr std::uint32_t parts_of(std::uint32_t size, std::uint32_t part) { return (size + part - 1) / part; }
@@ -76,9 +79,14 @@ constexpr std::uint64_t tiles_of(const PicturePass& pass) {
 constexpr std::uint64_t bins_of(const PicturePass& pass) {
   return std::uint64_t{parts_of(pass.width, picture_bin)} * parts_of(pass.height, picture_bin);
 }
-/// Returns the words of a tile in scratch memory: a number, then so many pairs of the index of a word of its mask and the word.
+constexpr std::uint64_t squares_of_bins(const PicturePass& pass) {
+  return std::uint64_t{parts_of(pass.width, 8 * picture_bin)} * parts_of(pass.height, 8 * picture_bin);
+}
+/// Returns the words of `hits` in scratch memory, enough for the layouts of `render.glsl` and of `render.cuh`.
 constexpr std::uint64_t words_of_hits(const PicturePass& pass) {
-  return 1 + 2 * std::uint64_t{words_of_mask(pass)};
+  const std::uint64_t words = words_of_mask(pass);
+  return std::max(bins_of(pass) * (1 + 32 * words) + tiles_of(pass) * words,
+                  tiles_of(pass) * (1 + 2 * words));
 }
 
 }  // namespace workloads

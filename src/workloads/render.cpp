@@ -1,6 +1,7 @@
 #include <wye/workloads/render.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "cpu.hpp"
 #include "render_kernels.hpp"
 #include "steps.hpp"
+#include "subgroups.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -29,28 +31,58 @@ const auto& moments_kernel() {
   return kernel;
 }
 
+/// Makes a kernel of a text, and its variant with subgroups for all adapters. Lavapipe reads memory one lane at a time, but
+/// exchanges values of lanes in one instruction.
+template <class... P>
+Result<Kernel<P...>> make_picture_kernel(const KernelText& text, std::vector<std::string> parameters,
+                                         Tiles tiles, typename Kernel<P...>::Source host_function,
+                                         std::vector<Macro> macros = {}, bool is_bound = false) {
+  auto kernel = make_kernel<P...>(text, parameters, tiles, {std::move(host_function)}, {}, macros);
+  if (is_bound) macros.push_back({.name = "BOUND", .value = ""});
+  return with_variant(std::move(kernel), make_subgroups_kernel<P...>(text, std::move(parameters), {},
+                                                                     std::move(macros), tiles.glsl));
+}
+
+/// A workgroup of GLSL has 32 squares of 8 x 8 bins, or 32 bins.
+constexpr Tiles tiles_of_squares{.glsl = Extent3(32 * items_of_square)};
+
 const auto& bins_kernel() {
-  static const auto kernel = make_kernel<Read<std::uint32_t>, Write<std::uint32_t>, PicturePass>(
-      kernels::render_bins, {"strokes", "masks", "pass"}, {}, {host(cpu::render_bins, {.tile = Extent3(0)})});
+  static const auto kernel = make_picture_kernel<Read<std::uint32_t>, Write<std::uint32_t>, PicturePass>(
+      kernels::render_bins, {"strokes", "masks", "pass"}, tiles_of_squares,
+      host(cpu::render_bins, {.tile = Extent3(0)}));
   return kernel;
 }
 
 const auto& tiles_kernel() {
   static const auto kernel =
-      make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Write<std::uint32_t>, PicturePass>(
-          kernels::render_tiles, {"strokes", "masks", "hits", "pass"}, {},
-          {host(cpu::render_tiles, {.tile = Extent3(0)})});
+      make_picture_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Write<std::uint32_t>, PicturePass>(
+          kernels::render_tiles, {"strokes", "masks", "hits", "pass"}, tiles_of_squares,
+          host(cpu::render_tiles, {.tile = Extent3(0)}));
   return kernel;
 }
 
-/// The items of a tile are blocks of pixels of an invocation of the GLSL text. A block of CUDA has a tile.
-const auto& paint_kernel() {
-  static const auto kernel = make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Read<float>, Write<float>,
-                                         Write<std::uint32_t>, PicturePass>(
-      kernels::render_paint, {"strokes", "hits", "before", "after", "pixels", "pass"},
+/// Makes the last step of a pass. The items of a tile are invocations of the GLSL text. A block of CUDA has a tile.
+/// If `is_bound`, the variant with subgroups has its buffers as descriptors. Lavapipe 22.3 reads and writes descriptors in a
+/// quarter of the time of addresses. If `has_passes`, the text can keep channels between passes. On lavapipe this takes time
+/// even if there is one pass.
+auto make_paint_kernel(bool is_bound, bool has_passes) {
+  return make_picture_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Read<std::uint32_t>,
+                             Write<std::uint32_t>, PicturePass>(
+      kernels::render_paint, {"strokes", "hits", "before", "result", "pass"},
       {.cuda = Extent3(items_of_tile)},
-      {host(cpu::render_paint, {.tile = Extent3(cpu::tiles_of_run * items_of_tile)})});
-  return kernel;
+      host(cpu::render_paint, {.tile = Extent3(cpu::tiles_of_run * items_of_tile)}),
+      has_passes ? std::vector<Macro>{{.name = "PASSES", .value = ""}} : std::vector<Macro>{}, is_bound);
+}
+const auto& paint_kernel(bool is_bound, bool has_passes) {
+  static const std::array kernels{make_paint_kernel(false, false), make_paint_kernel(false, true),
+                                  make_paint_kernel(true, false), make_paint_kernel(true, true)};
+  return kernels[(is_bound ? 2u : 0u) + (has_passes ? 1u : 0u)];
+}
+
+/// Whether every Vulkan device can bind an operand: descriptors cover at least 2^27 bytes, and begin at a multiple of at most
+/// 256 bytes.
+bool can_be_bound(const wye::detail::Operand& operand) {
+  return operand.bytes() <= Bytes{std::uint64_t{1} << 27} && operand.offset * operand.size % 256 == 0;
 }
 
 constexpr std::uint32_t longest_side = 16384, most_lanes = 256;
@@ -163,23 +195,32 @@ void add_passes(Steps& steps, const Scratch<std::uint32_t>& strokes, std::uint64
   pass.background = packed(picture.background);
   pass.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, strokes_of_pass));
   const std::uint64_t tiles = tiles_of(pass), bins = bins_of(pass);
-  const Scratch<std::uint32_t> masks(bins * words_of_mask(pass)), hits(tiles * words_of_hits(pass));
+  const Scratch<std::uint32_t> masks(bins * words_of_mask(pass)), hits(words_of_hits(pass));
   // Channels between passes. Passes use two memories alternately, and read the channels of the pass before.
   const std::uint64_t channels = 3 * std::uint64_t{picture.width} * picture.height;
-  const Scratch<float> sums[] = {Scratch<float>(count > strokes_of_pass ? channels : 0),
-                                 Scratch<float>(count > 2 * strokes_of_pass ? channels : 0)};
-  Read<float> before{std::span<const float>()};
+  const bool has_passes = count > strokes_of_pass;
+  const Scratch<std::uint32_t> sums[] = {
+      Scratch<std::uint32_t>(has_passes ? channels : 0),
+      Scratch<std::uint32_t>(count > 2 * std::uint64_t{strokes_of_pass} ? channels : 0)};
+  const bool is_bound = can_be_bound(strokes.operand(Access::read)) &&
+                        can_be_bound(hits.operand(Access::read)) &&
+                        can_be_bound(sums[0].operand(Access::read)) && can_be_bound(pixels.operand());
+  Read<std::uint32_t> before{std::span<const std::uint32_t>()};
   std::uint64_t first = 0;
   std::size_t turn = 0;
   do {
     pass.first = static_cast<std::uint32_t>(first);
     pass.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(count - first, strokes_of_pass));
     first += pass.count;
-    const Write<float> after = first < count ? Write<float>(sums[turn]) : Write<float>(std::span<float>());
-    if (pass.count != 0) steps.add(bins_kernel(), flat(bins * words_of_mask(pass)), strokes, masks, pass);
-    steps.add(tiles_kernel(), flat(tiles), strokes, masks, hits, pass);
-    steps.add(paint_kernel(), flat(tiles * items_of_tile), strokes, hits, before, after, pixels, pass);
-    if (first < count) before = Read<float>(sums[turn]);
+    pass.has_next = first < count ? 1 : 0;
+    const Write<std::uint32_t> result = first < count ? Write<std::uint32_t>(sums[turn]) : pixels;
+    if (pass.count != 0)
+      steps.add(bins_kernel(), flat(squares_of_bins(pass) * words_of_mask(pass) * items_of_square), strokes,
+                masks, pass);
+    steps.add(tiles_kernel(), flat(bins * items_of_square), strokes, masks, hits, pass);
+    steps.add(paint_kernel(is_bound, has_passes), flat(tiles * items_of_tile), strokes, hits, before, result,
+              pass);
+    if (first < count) before = Read<std::uint32_t>(sums[turn]);
     turn = 1 - turn;
   } while (first < count);
 }

@@ -273,13 +273,14 @@ class PaintedRun {
               .left = static_cast<float>(x) + 0.5f,
               .top = static_cast<float>(y) + 0.5f} {}
 
-  void begin(std::span<const float> before) const {
+  void begin(std::span<const std::uint32_t> before) const {
     float paint[3];
     channels_of(pass_.background, paint[0], paint[1], paint[2]);
     each_channel([&](float* channel, std::size_t pixel, std::uint32_t c) {
       std::fill(channel, channel + rows_.row_size(), paint[c]);
       if (before.empty()) return;
-      for (std::uint32_t i = 0; i < rows_.columns; ++i) channel[i] = before[3 * (pixel + i) + c];
+      for (std::uint32_t i = 0; i < rows_.columns; ++i)
+        channel[i] = std::bit_cast<float>(before[3 * (pixel + i) + c]);
     });
   }
 
@@ -300,15 +301,16 @@ class PaintedRun {
     HWY_DYNAMIC_DISPATCH(draw_stroke)(s, rows_);
   }
 
-  void end(std::span<float> after, std::span<std::uint32_t> pixels) const {
-    if (after.empty()) {
+  void end(std::span<std::uint32_t> result) const {
+    if (pass_.has_next == 0) {
       for (std::uint32_t row = 0; row < rows_.count; ++row) HWY_DYNAMIC_DISPATCH(write_row)
       (rows_.channel(row, 0), rows_.channel(row, 1), rows_.channel(row, 2),
-       pixels.data() + first_ + std::size_t{row} * pass_.width, rows_.columns);
+       result.data() + first_ + std::size_t{row} * pass_.width, rows_.columns);
       return;
     }
     each_channel([&](const float* channel, std::size_t pixel, std::uint32_t c) {
-      for (std::uint32_t i = 0; i < rows_.columns; ++i) after[3 * (pixel + i) + c] = channel[i];
+      for (std::uint32_t i = 0; i < rows_.columns; ++i)
+        result[3 * (pixel + i) + c] = std::bit_cast<std::uint32_t>(channel[i]);
     });
   }
 
@@ -368,8 +370,7 @@ void render_tiles(Range, std::span<const std::uint32_t>, std::span<const std::ui
                   std::span<std::uint32_t>, PicturePass) {}
 
 void render_paint(Range range, std::span<const std::uint32_t> strokes, std::span<const std::uint32_t>,
-                  std::span<const float> before, std::span<float> after, std::span<std::uint32_t> pixels,
-                  PicturePass pass) {
+                  std::span<const std::uint32_t> before, std::span<std::uint32_t> result, PicturePass pass) {
   const Range items = below(range, tiles_of(pass) * items_of_tile);
   const std::uint64_t columns = parts_of(pass.width, picture_tile);
   const std::uint64_t last = (items.last + items_of_tile - 1) / items_of_tile;
@@ -384,7 +385,7 @@ void render_paint(Range range, std::span<const std::uint32_t> strokes, std::span
     run.begin(before);
     for (std::uint32_t i = 0; i < pass.count; ++i)
       run.draw(strokes.data() + words_of_stroke * std::size_t{pass.first + i});
-    run.end(after, pixels);
+    run.end(result);
     tile += tiles;
   }
 }

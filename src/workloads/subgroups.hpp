@@ -1,5 +1,6 @@
 #pragma once
 /// Kernels with a variant for GPUs that uses subgroups.
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +13,14 @@ inline namespace v0 {
 namespace workloads {
 
 /// Makes the variant `<name>_subgroups` of a GLSL text: the same text with SUBGROUPS defined, which adds in the same order,
-/// except scan.glsl. Only `adapters` that have subgroup operations run it. Tests define other macros.
+/// except scan.glsl. Only `adapters` that have subgroup operations run it. Tests define other macros. `tile` is the items of a
+/// workgroup, unless each invocation has one.
 template <class... P>
 Result<Kernel<P...>> make_subgroups_kernel(const KernelText& text, std::vector<std::string> parameters,
                                            std::vector<AdapterType> adapters = tiled_adapters(),
-                                           std::vector<Macro> macros = {}) {
-  Glsl source = glsl_source(text, std::nullopt);
+                                           std::vector<Macro> macros = {},
+                                           std::optional<Extent3> tile = std::nullopt) {
+  Glsl source = glsl_source(text, tile);
   source.macros = std::move(macros);
   source.macros.push_back({.name = "SUBGROUPS", .value = ""});
   return Kernel<P...>::make({.name = std::string(text.name) + "_subgroups",

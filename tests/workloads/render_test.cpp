@@ -129,7 +129,7 @@ TEST_CASE("pictures of any size are within 2 of the exact channels", "[workloads
     }
 }
 
-TEST_CASE("random pictures are within 2 of the exact channels", "[workloads][render]") {
+TEST_CASE("random pictures are within 2 of the exact channels", "[workloads][render][subgroups][native]") {
   std::mt19937 random(21);
   const auto below = [&](std::size_t limit) { return static_cast<std::uint32_t>(random() % limit); };
   const auto share = [&] { return static_cast<float>(random() >> 8) * 0x1p-24f; };

@@ -87,7 +87,8 @@ struct TimelinePictureOptions {
 ///          by at most 4,096 pixels. Farther ones are rounded to 2^-22 of their distance.
 /// Bits:    the same device gives the same bits.
 /// Cost:    the pixels of the points, and all points for each 128 x 128 pixels. Scratch memory of 32 bytes for each point and
-///          1 KiB for each 16 x 16 pixels. More than 4,096 points take several passes and 24 bytes for each pixel.
+///          1 KiB for each 16 x 16 pixels, at least 17 KiB. More than 4,096 points take several passes and 24 bytes for
+///          each pixel.
 /// Errors:  invalid_argument (sizes that do not match, a picture or an option out of its range).
 WYE_API Job render_heatmap(Read<float> positions, Read<float> intensities, Write<std::uint32_t> pixels,
                            Picture picture, HeatmapOptions options = {});
