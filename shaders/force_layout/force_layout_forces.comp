@@ -1,6 +1,6 @@
 #version 460
 // Computes the force on each node. A workgroup has 64 nodes. An invocation adds up the repulsion of a sixteenth of the other nodes
-// on four nodes, so that a body that it reads serves four; adjacent invocations read the same body. Then four invocations share a
+// on four nodes, so that a body that it reads serves four; adjacent invocations need the same bodies. Then four invocations share a
 // node, each adding up a quarter of its links. Sums of at most 64 terms are added up, which bounds the rounding error.
 #include "span.glsl"
 #include "flat.glsl"
@@ -32,6 +32,17 @@ struct Four {
   vec4 y;
 };
 uvec4 four_nodes(uint node) { return node + uvec4(0, 16, 32, 48); }
+
+// Adjacent invocations that are in the same subgroup and add up the same bodies. Each reads another body, and they exchange them.
+#ifdef SUBGROUPS
+uint readers() { return min(subgroup_size(), 16u); }
+uint reader() { return gl_SubgroupInvocationID & (readers() - 1); }
+float of_reader(float value, uint i) { return subgroupShuffle(value, gl_SubgroupInvocationID - reader() + i); }
+#else
+uint readers() { return 1; }
+uint reader() { return 0; }
+float of_reader(float value, uint i) { return value; }
+#endif
 float body(uint part, uint node) { return node < nodes() ? bodies.data.at[part * nodes() + node] : 0.0; }
 
 // Adds the sums of m d / d^2 over the nodes from `first` on, at most 64; d is the vector from the other node.
@@ -39,18 +50,22 @@ void add_repulsion(inout Four sums, Four at, uint node, uint first) {
   const uint n = nodes(), last = min(first + 64, n);
   const uvec4 mine = four_nodes(node);
   Four part = Four(vec4(0.0), vec4(0.0));
-  for (uint j = first; j < last; ++j) {
-    vec4 x = at.x - bodies.data.at[j];
-    const vec4 y = at.y - bodies.data.at[n + j];
-    vec4 square = x * x + y * y;
-    const bvec4 is_same = lessThan(square, vec4(same_square));
-    const vec4 aside = mix(mix(vec4(0.0), vec4(-near_distance), lessThan(mine, uvec4(j))), vec4(near_distance),
-                           greaterThan(mine, uvec4(j)));
-    x = mix(x, aside, is_same);
-    square = max(square, vec4(near_square));
-    const vec4 share = bodies.data.at[2 * n + j] / square;
-    part.x += x * share;
-    part.y += y * share;
+  for (uint begin = first; begin < last; begin += readers()) {
+    const uint read = min(begin + reader(), last - 1), end = min(begin + readers(), last);
+    const vec3 other = vec3(bodies.data.at[read], bodies.data.at[n + read], bodies.data.at[2 * n + read]);
+    for (uint j = begin; j < end; ++j) {
+      vec4 x = at.x - of_reader(other.x, j - begin);
+      const vec4 y = at.y - of_reader(other.y, j - begin);
+      vec4 square = x * x + y * y;
+      const bvec4 is_same = lessThan(square, vec4(same_square));
+      const vec4 aside = mix(mix(vec4(0.0), vec4(-near_distance), lessThan(mine, uvec4(j))), vec4(near_distance),
+                             greaterThan(mine, uvec4(j)));
+      x = mix(x, aside, is_same);
+      square = max(square, vec4(near_square));
+      const vec4 share = of_reader(other.z, j - begin) / square;
+      part.x += x * share;
+      part.y += y * share;
+    }
   }
   sums.x += part.x;
   sums.y += part.y;
@@ -75,7 +90,7 @@ vec2 pull_of(vec2 at, uint first, uint last) {
 }
 
 void main() {
-  const uint me = gl_LocalInvocationID.x, n = nodes(), first_node = gl_WorkGroupID.x << 6;
+  const uint me = invocation_index(), n = nodes(), first_node = gl_WorkGroupID.x << 6;
   {
     const uint lane = me >> 4, node = first_node + (me & 15);
     const uvec4 mine = four_nodes(node);

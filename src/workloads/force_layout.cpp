@@ -9,6 +9,7 @@
 #include "cpu.hpp"
 #include "force_layout_kernels.hpp"
 #include "steps.hpp"
+#include "subgroups.hpp"
 
 namespace wye {
 inline namespace v0 {
@@ -17,12 +18,13 @@ namespace {
 
 /// A workgroup computes the forces on fewer nodes than it has invocations: these share the other nodes.
 const auto& forces_kernel() {
-  static const auto kernel = make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Read<float>, Read<float>,
-                                         Write<float>, float, float, std::uint32_t>(
-      kernels::force_layout_forces,
-      {"offsets", "targets", "weights", "bodies", "forces", "repulsion", "gravity", "strong"},
-      {.glsl = Extent3(64), .cuda = Extent3(32)},
-      {host(cpu::force_layout_forces, {.tile = Extent3(cpu::layout_tile)})});
+  static const auto kernel =
+      make_kernel_with_shared_reads<Read<std::uint32_t>, Read<std::uint32_t>, Read<float>, Read<float>,
+                                    Write<float>, float, float, std::uint32_t>(
+          kernels::force_layout_forces,
+          {"offsets", "targets", "weights", "bodies", "forces", "repulsion", "gravity", "strong"},
+          {.glsl = Extent3(64), .cuda = Extent3(32)},
+          host(cpu::force_layout_forces, {.tile = Extent3(cpu::layout_tile)}));
   return kernel;
 }
 

@@ -31,34 +31,27 @@ const auto& moments_kernel() {
   return kernel;
 }
 
-/// Makes a kernel of a text, and its variant with subgroups for all adapters. Lavapipe reads memory one lane at a time, but
-/// exchanges values of lanes in one instruction.
-template <class... P>
-Result<Kernel<P...>> make_picture_kernel(const KernelText& text, std::vector<std::string> parameters,
-                                         Tiles tiles, typename Kernel<P...>::Source host_function,
-                                         std::vector<Macro> macros = {}, bool is_bound = false) {
-  auto kernel = make_kernel<P...>(text, parameters, tiles, {std::move(host_function)}, {}, macros);
-  if (is_bound) macros.push_back({.name = "BOUND", .value = ""});
-  return with_variant(std::move(kernel), make_subgroups_kernel<P...>(text, std::move(parameters), {},
-                                                                     std::move(macros), tiles.glsl));
-}
-
 /// A workgroup of GLSL has 32 squares of 8 x 8 bins, or 32 bins.
 constexpr Tiles tiles_of_squares{.glsl = Extent3(32 * items_of_square)};
 
 const auto& bins_kernel() {
-  static const auto kernel = make_picture_kernel<Read<std::uint32_t>, Write<std::uint32_t>, PicturePass>(
-      kernels::render_bins, {"strokes", "masks", "pass"}, tiles_of_squares,
-      host(cpu::render_bins, {.tile = Extent3(0)}));
+  static const auto kernel =
+      make_kernel_with_shared_reads<Read<std::uint32_t>, Write<std::uint32_t>, PicturePass>(
+          kernels::render_bins, {"strokes", "masks", "pass"}, tiles_of_squares,
+          host(cpu::render_bins, {.tile = Extent3(0)}));
   return kernel;
 }
 
 const auto& tiles_kernel() {
-  static const auto kernel =
-      make_picture_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Write<std::uint32_t>, PicturePass>(
-          kernels::render_tiles, {"strokes", "masks", "hits", "pass"}, tiles_of_squares,
-          host(cpu::render_tiles, {.tile = Extent3(0)}));
+  static const auto kernel = make_kernel_with_shared_reads<Read<std::uint32_t>, Read<std::uint32_t>,
+                                                           Write<std::uint32_t>, PicturePass>(
+      kernels::render_tiles, {"strokes", "masks", "hits", "pass"}, tiles_of_squares,
+      host(cpu::render_tiles, {.tile = Extent3(0)}));
   return kernel;
+}
+
+std::vector<Macro> macro_if(bool is_defined, const char* name) {
+  return is_defined ? std::vector<Macro>{{.name = name, .value = ""}} : std::vector<Macro>();
 }
 
 /// Makes the last step of a pass. The items of a tile are invocations of the GLSL text. A block of CUDA has a tile.
@@ -66,12 +59,12 @@ const auto& tiles_kernel() {
 /// quarter of the time of addresses. If `has_passes`, the text can keep channels between passes. On lavapipe this takes time
 /// even if there is one pass.
 auto make_paint_kernel(bool is_bound, bool has_passes) {
-  return make_picture_kernel<Read<std::uint32_t>, Read<std::uint32_t>, Read<std::uint32_t>,
-                             Write<std::uint32_t>, PicturePass>(
+  return make_kernel_with_shared_reads<Read<std::uint32_t>, Read<std::uint32_t>, Read<std::uint32_t>,
+                                       Write<std::uint32_t>, PicturePass>(
       kernels::render_paint, {"strokes", "hits", "before", "result", "pass"},
       {.cuda = Extent3(items_of_tile)},
       host(cpu::render_paint, {.tile = Extent3(cpu::tiles_of_run * items_of_tile)}),
-      has_passes ? std::vector<Macro>{{.name = "PASSES", .value = ""}} : std::vector<Macro>{}, is_bound);
+      macro_if(has_passes, "PASSES"), macro_if(is_bound, "BOUND"));
 }
 const auto& paint_kernel(bool is_bound, bool has_passes) {
   static const std::array kernels{make_paint_kernel(false, false), make_paint_kernel(false, true),
