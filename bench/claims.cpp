@@ -83,12 +83,13 @@ std::vector<Claim> make_claims() {
        .how = "host functions that wait for each other; 8 lanes, `concurrent_jobs` = 8 (the default is 4)"},
       {"cpu"});
 
-  const Claim frames{.name = "Frames of a network",
-                     .figure = Figure::frames_per_second,
-                     .claimed = 62,
-                     .goal = 60,
-                     .row = "network_frame_%/wye",
-                     .how = "a step of the layout, and the picture of it, copied to the host"};
+  const Claim frames{
+      .name = "Frames of a network",
+      .figure = Figure::frames_per_second,
+      .claimed = 62,
+      .goal = 60,
+      .row = "network_frame_%/wye",
+      .how = "a step of the layout, and the picture of it, copied to the host, after 100 others"};
   add_claims(list, frames, {"cpu"});
   add_claims(list, because(frames, on_same_processors), {"vulkan"});
   Claim frames_on_card = frames;
