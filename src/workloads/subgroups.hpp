@@ -38,8 +38,8 @@ Result<Kernel<P...>> make_kernel_with_subgroups(const KernelText& text, std::vec
   return with_variant(std::move(kernel), make_subgroups_kernel<P...>(text, std::move(parameters)));
 }
 
-/// The same for all adapters, and for texts whose invocations exchange what they read: lavapipe reads memory one lane at a time,
-/// but exchanges values of lanes in one instruction. Both texts have `macros`, the one with subgroups also `others`.
+/// The same for all adapters, for texts whose invocations exchange the values they read: lavapipe reads memory one lane at a
+/// time, but exchanges values of lanes in one instruction. Both texts have `macros`, the one with subgroups also `others`.
 template <class... P>
 Result<Kernel<P...>> make_kernel_with_shared_reads(const KernelText& text,
                                                    std::vector<std::string> parameters, Tiles tiles,

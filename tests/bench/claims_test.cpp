@@ -130,10 +130,13 @@ TEST_CASE("a claim that is not measured says why", "[bench]") {
   CHECK(reason({.name = {}, .needs = "Needs a cluster."}) == "Needs a cluster.");
   CHECK(reason({.name = {}, .row = "work/wye"}) == "`work/wye` did not run.");
   const Results skipped{.numbers = {}, .skipped = {{"work/wye", "no such device"}}};
-  CHECK(reason({.name = {}, .on = "cuda", .row = "work/wye"}, skipped) ==
-        "Needs a card. `work/wye` skipped itself: \"no such device\".");
+  CHECK(reason({.name = {}, .on = "cuda", .row = "work/wye"}, skipped) == "Needs a card.");
   CHECK(reason({.name = {}, .on = "vulkan", .row = "work/wye", .needs = "Needs it."}, skipped) ==
         "`work/wye` skipped itself: \"no such device\".");
+  const std::vector<Verdict> with_card =
+      judge({{.name = "a", .on = "cuda", .row = "work/wye"}, {.name = "b", .on = "cuda", .row = "other/wye"}},
+            {.numbers = {{"other/wye", {1.0}}}, .skipped = skipped.skipped});
+  CHECK(with_card[0].reason == "`work/wye` skipped itself: \"no such device\".");
   // A comparison needs both rows.
   CHECK(reason({.name = {},
                 .figure = Figure::saved,
