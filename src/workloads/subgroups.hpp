@@ -38,8 +38,9 @@ Result<Kernel<P...>> make_kernel_with_subgroups(const KernelText& text, std::vec
   return with_variant(std::move(kernel), make_subgroups_kernel<P...>(text, std::move(parameters)));
 }
 
-/// The same for all adapters, for texts whose invocations exchange the values they read: lavapipe reads memory one lane at a
-/// time, but exchanges values of lanes in one instruction. Both texts have `macros`, the one with subgroups also `others`.
+/// The same for texts whose invocations exchange the values they read. The text with subgroups names all types of adapters: CPUs
+/// prefer it, too, because lavapipe reads memory one lane at a time, but exchanges values of lanes in one instruction. Both texts
+/// have `macros`, the one with subgroups also `others`.
 template <class... P>
 Result<Kernel<P...>> make_kernel_with_shared_reads(const KernelText& text,
                                                    std::vector<std::string> parameters, Tiles tiles,
@@ -48,8 +49,11 @@ Result<Kernel<P...>> make_kernel_with_shared_reads(const KernelText& text,
                                                    const std::vector<Macro>& others = {}) {
   auto kernel = make_kernel<P...>(text, parameters, tiles, {std::move(host_function)}, {}, macros);
   macros.insert(macros.end(), others.begin(), others.end());
-  return with_variant(std::move(kernel), make_subgroups_kernel<P...>(text, std::move(parameters), {},
-                                                                     std::move(macros), tiles.glsl));
+  std::vector<AdapterType> adapters = tiled_adapters();
+  adapters.push_back(AdapterType::cpu);
+  return with_variant(std::move(kernel),
+                      make_subgroups_kernel<P...>(text, std::move(parameters), std::move(adapters),
+                                                  std::move(macros), tiles.glsl));
 }
 
 }  // namespace workloads
