@@ -30,6 +30,7 @@ Claim because(Claim claim, std::string why) {
 }
 
 const char* const on_same_processors = "If the driver is lavapipe, kernels run on the processors of the CPU.";
+const char* const in_registers = "The bound makes as many multiplications and additions in registers.";
 
 std::vector<Claim> make_claims() {
   std::vector<Claim> list;
@@ -141,10 +142,7 @@ std::vector<Claim> make_claims() {
     if (std::string(size.elements) == "1024") {
       on_cpu.row = "matmul_1024_cpu/wye", on_cpu.bound = "matmul_1024_cpu/fma_peak";
       on_cpu.how = "square, float32, in memory of the host, by `run`";
-      on_cpu.why =
-          "A product is 2 x 1024^3 = 2.1e9 operations. The bound makes as many multiplications and additions "
-          "in "
-          "registers.";
+      on_cpu.why = std::string("A product is 2 x 1024^3 = 2.1e9 operations. ") + in_registers;
     }
     add_claims(list, on_cpu, {"cpu"});
     add_claims(list, because(product, on_same_processors), {"vulkan"});
@@ -159,8 +157,7 @@ std::vector<Claim> make_claims() {
           "512 tokens of width 576 (SmolLM2; the documents give no size): projections, causal "
           "attention of 9 heads of 64 with 3 heads of keys and values, projection; no rotary "
           "embedding; float32, in arrays on the device"};
-  Claim attention_on_cpu =
-      because(attention, "The bound makes as many multiplications and additions in registers.");
+  Claim attention_on_cpu = because(attention, in_registers);
   attention_on_cpu.bound = "claim_attention_layer_cpu/fma_peak";
   add_claims(list, attention_on_cpu, {"cpu"});
   add_claims(list, because(attention, on_same_processors), {"vulkan"});

@@ -6,6 +6,10 @@
 #include "flat.glsl"
 #include "force_layout.glsl"
 
+// As many adjacent invocations add up the same bodies.
+#define SHARING 16u
+#include "lanes.glsl"
+
 layout(push_constant) uniform Arguments {
   ConstWordSpan offsets;
   ConstWordSpan targets;
@@ -21,8 +25,8 @@ const float near_distance = 0.0078125;          // 2^-7
 const float near_square = 0.00006103515625;     // 2^-14
 const float same_square = 9.094947017729282e-13;  // 2^-40
 
-const uint lanes = 16;
-shared vec2 repelled[64 * lanes], pulled[256];
+const uint slices = 16;
+shared vec2 repelled[64 * slices], pulled[256];
 
 uint nodes() { return offsets.size.x - 1; }
 
@@ -32,17 +36,6 @@ struct Four {
   vec4 y;
 };
 uvec4 four_nodes(uint node) { return node + uvec4(0, 16, 32, 48); }
-
-// Adjacent invocations that are in the same subgroup and add up the same bodies. Each reads another body, and they exchange them.
-#ifdef SUBGROUPS
-uint readers() { return min(subgroup_size(), 16u); }
-uint reader() { return gl_SubgroupInvocationID & (readers() - 1); }
-float of_reader(float value, uint i) { return subgroupShuffle(value, gl_SubgroupInvocationID - reader() + i); }
-#else
-uint readers() { return 1; }
-uint reader() { return 0; }
-float of_reader(float value, uint i) { return value; }
-#endif
 float body(uint part, uint node) { return node < nodes() ? bodies.data.at[part * nodes() + node] : 0.0; }
 
 // Adds the sums of m d / d^2 over the nodes from `first` on, at most 64; d is the vector from the other node.
@@ -50,19 +43,19 @@ void add_repulsion(inout Four sums, Four at, uint node, uint first) {
   const uint n = nodes(), last = min(first + 64, n);
   const uvec4 mine = four_nodes(node);
   Four part = Four(vec4(0.0), vec4(0.0));
-  for (uint begin = first; begin < last; begin += readers()) {
-    const uint read = min(begin + reader(), last - 1), end = min(begin + readers(), last);
+  for (uint begin = first; begin < last; begin += lanes()) {
+    const uint read = min(begin + lane(), last - 1), end = min(begin + lanes(), last);
     const vec3 other = vec3(bodies.data.at[read], bodies.data.at[n + read], bodies.data.at[2 * n + read]);
     for (uint j = begin; j < end; ++j) {
-      vec4 x = at.x - of_reader(other.x, j - begin);
-      const vec4 y = at.y - of_reader(other.y, j - begin);
+      vec4 x = at.x - of_lane(other.x, j - begin);
+      const vec4 y = at.y - of_lane(other.y, j - begin);
       vec4 square = x * x + y * y;
       const bvec4 is_same = lessThan(square, vec4(same_square));
       const vec4 aside = mix(mix(vec4(0.0), vec4(-near_distance), lessThan(mine, uvec4(j))), vec4(near_distance),
                              greaterThan(mine, uvec4(j)));
       x = mix(x, aside, is_same);
       square = max(square, vec4(near_square));
-      const vec4 share = of_reader(other.z, j - begin) / square;
+      const vec4 share = of_lane(other.z, j - begin) / square;
       part.x += x * share;
       part.y += y * share;
     }
@@ -92,13 +85,13 @@ vec2 pull_of(vec2 at, uint first, uint last) {
 void main() {
   const uint me = invocation_index(), n = nodes(), first_node = gl_WorkGroupID.x << 6;
   {
-    const uint lane = me >> 4, node = first_node + (me & 15);
+    const uint slice = me >> 4, node = first_node + (me & 15);
     const uvec4 mine = four_nodes(node);
     const Four at = Four(vec4(body(0, mine.x), body(0, mine.y), body(0, mine.z), body(0, mine.w)),
                          vec4(body(1, mine.x), body(1, mine.y), body(1, mine.z), body(1, mine.w)));
     Four sums = Four(vec4(0.0), vec4(0.0));
-    for (uint first = 64 * lane; first < n; first += 64 * lanes) add_repulsion(sums, at, node, first);
-    for (uint i = 0; i < 4; ++i) repelled[64 * lane + 16 * i + (me & 15)] = vec2(sums.x[i], sums.y[i]);
+    for (uint first = 64 * slice; first < n; first += 64 * slices) add_repulsion(sums, at, node, first);
+    for (uint i = 0; i < 4; ++i) repelled[64 * slice + 16 * i + (me & 15)] = vec2(sums.x[i], sums.y[i]);
   }
   const uint quarter = me >> 6, node = first_node + (me & 63);
   vec2 pulls = vec2(0.0), at = vec2(0.0);
@@ -112,7 +105,7 @@ void main() {
   barrier();
   if (quarter != 0 || node >= n) return;
   vec2 repulsions = vec2(0.0);
-  for (uint lane = 0; lane < lanes; ++lane) repulsions += repelled[64 * lane + me];
+  for (uint slice = 0; slice < slices; ++slice) repulsions += repelled[64 * slice + me];
   pulls = (pulled[me] + pulled[me + 64]) + (pulled[me + 128] + pulled[me + 192]);
   const float mass = body(2, node);
   const float distance = strong != 0 ? 1.0 : max(size_of(at), 9.5367431640625e-7);  // 2^-20

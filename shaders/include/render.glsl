@@ -100,14 +100,11 @@ float sine_of_turns(float turns) {
               square * (2.7557319e-6 + square * -2.5052108e-8)))));
 }
 
-// Eight adjacent invocations share a square of bins, a bin or a tile. Lanes are those of them that are in the same subgroup: each
-// reads another stroke, and they exchange strokes. Without SUBGROUPS, each reads all strokes.
-#ifdef SUBGROUPS
-uint lanes() { return min(subgroup_size(), 8u); }
-uint lane() { return gl_SubgroupInvocationID & (lanes() - 1); }
-uint of_lane(uint value, uint other) { return subgroupShuffle(value, gl_SubgroupInvocationID - lane() + other); }
-float of_lane(float value, uint other) { return subgroupShuffle(value, gl_SubgroupInvocationID - lane() + other); }
+// Eight adjacent invocations share a square of bins, a bin or a tile, and its strokes.
+#define SHARING 8u
+#include "lanes.glsl"
 // Returns the bits that any lane has.
+#ifdef SUBGROUPS
 uint any_of_lanes(uint bits) {
   const uint last_lane = lanes() - 1;
   bits |= exchanged(bits, 1 & last_lane);
@@ -115,14 +112,8 @@ uint any_of_lanes(uint bits) {
   return bits | exchanged(bits, 4 & last_lane);
 }
 #else
-uint lanes() { return 1; }
-uint lane() { return 0; }
-uint of_lane(uint value, uint other) { return value; }
-float of_lane(float value, uint other) { return value; }
 uint any_of_lanes(uint bits) { return bits; }
 #endif
-vec2 of_lane(vec2 value, uint other) { return vec2(of_lane(value.x, other), of_lane(value.y, other)); }
-vec3 of_lane(vec3 value, uint other) { return vec3(of_lane(value.xy, other), of_lane(value.z, other)); }
 
 // Return the index of the square or bin of this invocation, and the index of its row in it. Flat grids of them have one row.
 uint row_unit() { return (gl_WorkGroupID.x * gl_WorkGroupSize.x + invocation_index()) >> 3; }

@@ -1,5 +1,5 @@
 #pragma once
-/// Kernels with a variant for GPUs that uses subgroups.
+/// Kernels with a variant that uses subgroups.
 #include <optional>
 #include <string>
 #include <utility>
