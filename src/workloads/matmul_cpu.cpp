@@ -1,11 +1,13 @@
 #include "per_target.hpp"
 
 #include <hwy/aligned_allocator.h>
+#include <hwy/cache_control.h>
 
 #include <algorithm>
 #include <type_traits>
 
 #include "cpu.hpp"
+#include "transposed_loads.hpp"
 
 // GCC and clang keep an array of vectors in registers only if loops over it are unrolled.
 #if defined(__clang__)
@@ -24,64 +26,78 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// A panel is `panel_rows` x 2 vectors of c in registers: 24 of 32 registers with AVX-512, 12 of 16 without.
-constexpr std::size_t panel_rows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
-constexpr std::size_t panel_columns = 2 * HWY_LANES(float);
+/// A panel of c is `panel_rows` x `panel_vectors` vectors in registers: 24 of 32 with AVX-512, 12 of 16 without. With AVX-512, six
+/// rows of four vectors need fewer loads than twelve of two.
+constexpr std::size_t lanes = HWY_LANES(float), panel_rows = 6,
+                      panel_vectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
+constexpr std::size_t panel_columns = panel_vectors * lanes;
 /// The stretch of the inner dimension whose packed part of b fits into the second-level cache.
 constexpr std::size_t stretch = 512;
 constexpr std::size_t most_columns = (block_side + panel_columns - 1) / panel_columns * panel_columns;
 
-/// Sets `out` to `rows` rows of a, `a_step` apart, times a packed panel of b. The bits of a row do not depend on `rows`.
-template <std::size_t rows>
+/// Sets the first `vectors` vectors of each row of `out` to `rows` rows of a, `a_step` apart, times a packed panel of b. The bits of
+/// a row depend neither on `rows` nor on `vectors`.
+template <std::size_t rows, std::size_t vectors>
 void multiply_panel(const float* HWY_RESTRICT a, std::size_t a_step, const float* HWY_RESTRICT b,
                     std::size_t inner, float* HWY_RESTRICT out) {
   const D d;
-  constexpr std::size_t lanes = panel_columns / 2;
-  V left[rows], right[rows];
+  constexpr std::size_t ahead = 4 * panel_columns, line = 64 / sizeof(float);
+  V sums[rows][vectors];
   WYE_UNROLL
-  for (std::size_t r = 0; r < rows; ++r) left[r] = right[r] = hn::Zero(d);
+  for (std::size_t r = 0; r < rows; ++r) {
+    WYE_UNROLL
+    for (std::size_t v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(d);
+  }
   for (std::size_t p = 0; p < inner; ++p, b += panel_columns) {
-    const V b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes);
+    V columns[vectors];
+    WYE_UNROLL
+    for (std::size_t v = 0; v < vectors; ++v) columns[v] = hn::Load(d, b + v * lanes);
+    WYE_UNROLL
+    for (std::size_t i = 0; i < vectors * lanes; i += line) hwy::Prefetch(b + ahead + i);
     WYE_UNROLL
     for (std::size_t r = 0; r < rows; ++r) {
       const V x = hn::Set(d, a[r * a_step + p]);
-      left[r] = hn::MulAdd(x, b0, left[r]);
-      right[r] = hn::MulAdd(x, b1, right[r]);
+      WYE_UNROLL
+      for (std::size_t v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(x, columns[v], sums[r][v]);
     }
   }
   WYE_UNROLL
   for (std::size_t r = 0; r < rows; ++r) {
-    hn::Store(left[r], d, out + r * panel_columns);
-    hn::Store(right[r], d, out + r * panel_columns + lanes);
+    WYE_UNROLL
+    for (std::size_t v = 0; v < vectors; ++v) hn::Store(sums[r][v], d, out + r * panel_columns + v * lanes);
   }
 }
 
-/// Packs columns [column, column + width) of a b that is given transposed: sixteen elements of each at a time, so that the written
-/// lines stay in the first-level cache until they are full, and four columns at a time by vectors.
-void pack_columns(const Block& block, std::size_t first, std::size_t inner, std::size_t column,
-                  std::size_t width, float* HWY_RESTRICT to) {
+/// The same for the first `width` columns: those beyond them are not all computed.
+template <std::size_t rows>
+void multiply_panel(const float* a, std::size_t a_step, const float* b, std::size_t inner, std::size_t width,
+                    float* out) {
+  if (width <= panel_columns / 2)
+    multiply_panel<rows, panel_vectors / 2>(a, a_step, b, inner, out);
+  else
+    multiply_panel<rows, panel_vectors>(a, a_step, b, inner, out);
+}
+
+/// Sets to[j][i] = from[i][j] for `rows` i and `columns` j. Rows of both are steps apart. Writes a line of the cache at a time.
+void pack_transposed(const float* HWY_RESTRICT from, std::size_t from_step, std::size_t rows,
+                     std::size_t columns, float* HWY_RESTRICT to, std::size_t to_step) {
   const D d;
-  constexpr std::size_t lanes = panel_columns / 2, deep = 16, wide = 4;
-  HWY_ALIGN float fours[wide * lanes];
-  for (std::size_t p = 0; p < inner; p += deep) {
-    const std::size_t last = std::min(p + deep, inner);
+  constexpr std::size_t wide = std::min<std::size_t>(16, panel_columns), deep = 4;
+  V fours[deep];
+  std::size_t i = 0;
+  for (; i + wide <= rows; i += wide) {
     std::size_t j = 0;
-    for (; last == p + deep && j + wide <= width; j += wide) {
-      const float* const from = block.b + (column + j) * block.b_step + first;
-      for (std::size_t q = p; q < last; q += lanes) {
-        const float* const here = from + q;
-        hn::StoreInterleaved4(hn::LoadU(d, here), hn::LoadU(d, here + block.b_step),
-                              hn::LoadU(d, here + 2 * block.b_step), hn::LoadU(d, here + 3 * block.b_step), d,
-                              fours);
-        for (std::size_t i = 0; i < lanes; ++i)
-          std::copy_n(fours + i * wide, wide, to + (q + i) * panel_columns + j);
+    for (; j + deep <= columns; j += deep)
+      for (std::size_t v = i; v < i + wide; v += lanes) {
+        fetch_ahead(d, from + v * from_step, from_step, j);
+        load_columns(d, from + v * from_step + j, from_step, fours);
+        for (std::size_t k = 0; k < deep; ++k) hn::StoreU(fours[k], d, to + (j + k) * to_step + v);
       }
-    }
-    for (; j < width; ++j) {
-      const float* const from = block.b + (column + j) * block.b_step + first;
-      for (std::size_t q = p; q < last; ++q) to[q * panel_columns + j] = from[q];
-    }
+    for (; j < columns; ++j)
+      for (std::size_t v = i; v < i + wide; ++v) to[j * to_step + v] = from[v * from_step + j];
   }
+  for (; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) to[j * to_step + i] = from[i * from_step + j];
 }
 
 /// Packs rows [first, first + inner) of b in contiguous panels of `panel_columns`, padded with zeros.
@@ -90,16 +106,16 @@ void pack(const Block& block, std::size_t first, std::size_t inner, float* HWY_R
     const std::size_t width = std::min(panel_columns, block.columns - column);
     if (width < panel_columns) std::fill(to, to + inner * panel_columns, 0.0f);
     if (block.transposed_b) {
-      pack_columns(block, first, inner, column, width, to);
+      pack_transposed(block.b + column * block.b_step + first, block.b_step, width, inner, to, panel_columns);
     } else if (width < panel_columns) {
       for (std::size_t p = 0; p < inner; ++p)
         std::copy_n(block.b + (first + p) * block.b_step + column, width, to + p * panel_columns);
     } else {
       const D d;
       for (std::size_t p = 0; p < inner; ++p) {
-        const float* from = block.b + (first + p) * block.b_step + column;
-        hn::Store(hn::LoadU(d, from), d, to + p * panel_columns);
-        hn::Store(hn::LoadU(d, from + hn::Lanes(d)), d, to + p * panel_columns + hn::Lanes(d));
+        const float* const from = block.b + (first + p) * block.b_step + column;
+        for (std::size_t i = 0; i < panel_columns; i += lanes)
+          hn::Store(hn::LoadU(d, from + i), d, to + p * panel_columns + i);
       }
     }
   }
@@ -123,90 +139,69 @@ void store_panel(const float* HWY_RESTRICT from, std::size_t rows, std::size_t c
   }
 }
 
-/// Copies rows of a transposed a: elements [first, first + inner) of each. It copies the rows of a vector at a time, four
-/// elements of each, so that the written lines stay in the first-level cache.
-void pack_rows(const Block& block, std::size_t first, std::size_t inner, float* HWY_RESTRICT to) {
-  const D d;
-  constexpr std::size_t lanes = panel_columns / 2, deep = 4;
-  const float* const from = block.a + first * block.a_step;
-  HWY_ALIGN float fours[deep * lanes];
-  for (std::size_t row = 0; row < block.rows; row += lanes) {
-    const std::size_t rows = std::min(lanes, block.rows - row);
-    float* const begin = to + row * inner;
-    std::size_t p = 0;
-    for (; rows == lanes && p + deep <= inner; p += deep) {
-      const float* const here = from + p * block.a_step + row;
-      hn::StoreInterleaved4(hn::LoadU(d, here), hn::LoadU(d, here + block.a_step),
-                            hn::LoadU(d, here + 2 * block.a_step), hn::LoadU(d, here + 3 * block.a_step), d,
-                            fours);
-      for (std::size_t r = 0; r < lanes; ++r) std::copy_n(fours + r * deep, deep, begin + r * inner + p);
-    }
-    for (; p < inner; ++p)
-      for (std::size_t r = 0; r < rows; ++r) begin[r * inner + p] = from[p * block.a_step + row + r];
-  }
-}
-
 /// Multiplies the last rows, fewer than a panel has. Those beyond `rows` are zeros.
-void multiply_last_rows(const float* a, const float* b, std::size_t inner, std::size_t rows, float* out) {
+void multiply_last_rows(const float* a, const float* b, std::size_t inner, std::size_t rows,
+                        std::size_t width, float* out) {
   if (rows == 1)
-    multiply_panel<1>(a, inner, b, inner, out);
+    multiply_panel<1>(a, inner, b, inner, width, out);
   else if (rows == 2)
-    multiply_panel<2>(a, inner, b, inner, out);
+    multiply_panel<2>(a, inner, b, inner, width, out);
   else if (rows <= 4)
-    multiply_panel<4>(a, inner, b, inner, out);
+    multiply_panel<4>(a, inner, b, inner, width, out);
   else
-    multiply_panel<panel_rows>(a, inner, b, inner, out);
+    multiply_panel<panel_rows>(a, inner, b, inner, width, out);
 }
 
-/// Multiplies one row by columns of a b that is given transposed, sixteen at a time, without packing them. Returns the first column
-/// that is left. A sum adds its products in the order in which `multiply_panel` does.
-std::size_t multiply_row(const Block& block) {
+/// Multiplies at most `rows` rows by columns of a b that is given transposed, without packing them. Returns the first column that
+/// is left. A sum adds its products in the order in which `multiply_panel` does.
+template <std::size_t rows>
+std::size_t multiply_rows(const Block& block) {
   const D d;
-  const hn::CappedTag<float, 4> of_four;
-  constexpr std::size_t lanes = panel_columns / 2, wide = 4, groups = 4;
-  HWY_ALIGN float fours[groups][wide * lanes];
+  constexpr std::size_t deep = 4;
+  const float* a[rows];
+  for (std::size_t r = 0; r < rows; ++r) a[r] = block.a + std::min(r, block.rows - 1) * block.a_step;
   std::size_t column = 0;
-  for (; column + wide * groups <= block.columns; column += wide * groups)
+  for (; column + lanes <= block.columns; column += lanes)
     for (std::size_t first = 0; first < block.inner || first == 0; first += stretch) {
       const std::size_t last = std::min(first + stretch, block.inner);
-      const float* const from = block.b + column * block.b_step;
-      hn::Vec<decltype(of_four)> sums[groups];
+      const float* const b = block.b + column * block.b_step;
+      V sums[rows];
       WYE_UNROLL
-      for (std::size_t g = 0; g < groups; ++g) sums[g] = hn::Zero(of_four);
+      for (std::size_t r = 0; r < rows; ++r) sums[r] = hn::Zero(d);
+      const auto add_products = [&](std::size_t p, V of_columns) HWY_ATTR {
+        WYE_UNROLL
+        for (std::size_t r = 0; r < rows; ++r) sums[r] = hn::MulAdd(hn::Set(d, a[r][p]), of_columns, sums[r]);
+      };
       std::size_t p = first;
-      for (; p + lanes <= last; p += lanes) {
+      for (; p + deep <= last; p += deep) {
+        V columns[deep];
+        fetch_ahead(d, b, block.b_step, p);
+        load_columns(d, b + p, block.b_step, columns);
         WYE_UNROLL
-        for (std::size_t g = 0; g < groups; ++g) {
-          const float* const here = from + g * wide * block.b_step + p;
-          hn::StoreInterleaved4(hn::LoadU(d, here), hn::LoadU(d, here + block.b_step),
-                                hn::LoadU(d, here + 2 * block.b_step), hn::LoadU(d, here + 3 * block.b_step),
-                                d, fours[g]);
-        }
-        WYE_UNROLL
-        for (std::size_t q = 0; q < lanes; ++q) {
-          const auto x = hn::Set(of_four, block.a[p + q]);
-          WYE_UNROLL
-          for (std::size_t g = 0; g < groups; ++g)
-            sums[g] = hn::MulAdd(x, hn::Load(of_four, fours[g] + q * wide), sums[g]);
-        }
+        for (std::size_t k = 0; k < deep; ++k) add_products(p + k, columns[k]);
       }
-      for (; p < last; ++p)
-        for (std::size_t g = 0; g < groups; ++g) {
-          for (std::size_t i = 0; i < wide; ++i) fours[g][i] = from[(g * wide + i) * block.b_step + p];
-          sums[g] = hn::MulAdd(hn::Set(of_four, block.a[p]), hn::Load(of_four, fours[g]), sums[g]);
-        }
+      for (; p < last; ++p) {
+        HWY_ALIGN float one[lanes];
+        for (std::size_t i = 0; i < lanes; ++i) one[i] = b[i * block.b_step + p];
+        add_products(p, hn::Load(d, one));
+      }
       const bool add = block.add || first > 0;
-      for (std::size_t g = 0; g < groups; ++g) {
-        float* const to = block.c + column + g * wide;
-        hn::StoreU(add ? hn::Add(hn::LoadU(of_four, to), sums[g]) : sums[g], of_four, to);
+      for (std::size_t r = 0; r < std::min(rows, block.rows); ++r) {
+        float* const to = block.c + r * block.c_step + column;
+        hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sums[r]) : sums[r], d, to);
       }
     }
   return column;
 }
+std::size_t multiply_few_rows(const Block& block) {
+  if (block.rows == 1) return multiply_rows<1>(block);
+  if (block.rows == 2) return multiply_rows<2>(block);
+  return block.rows <= 4 ? multiply_rows<4>(block) : multiply_rows<8>(block);
+}
 
 void multiply_columns(const Block& block) {
   // Few rows multiply each panel of b while the first-level cache has it.
-  const std::size_t group = block.rows <= panel_rows ? panel_columns : most_columns;
+  const std::size_t group = block.rows <= 2 * panel_rows ? panel_columns : most_columns;
   const auto memory =
       hwy::AllocateAligned<float>(stretch * (group + panel_rows) + panel_rows * panel_columns +
                                   (block.transposed_a ? stretch * block.rows : 0));
@@ -222,7 +217,7 @@ void multiply_columns(const Block& block) {
     const float* a = block.a + first;
     std::size_t a_step = block.a_step;
     if (block.transposed_a) {
-      pack_rows(block, first, inner, packed_rows);
+      pack_transposed(block.a + first * a_step, a_step, inner, block.rows, packed_rows, inner);
       a = packed_rows;
       a_step = inner;
     }
@@ -242,11 +237,11 @@ void multiply_columns(const Block& block) {
           store_panel(panel, rows, width, add, block.c + row * block.c_step + begin + column, block.c_step);
         };
         for (std::size_t row = 0; row < whole_rows; row += panel_rows) {
-          multiply_panel<panel_rows>(a + row * a_step, a_step, b, inner, panel);
+          multiply_panel<panel_rows>(a + row * a_step, a_step, b, inner, width, panel);
           store(row, panel_rows);
         }
         if (whole_rows < block.rows) {
-          multiply_last_rows(last_rows, b, inner, block.rows - whole_rows, panel);
+          multiply_last_rows(last_rows, b, inner, block.rows - whole_rows, width, panel);
           store(whole_rows, block.rows - whole_rows);
         }
       }
@@ -255,8 +250,8 @@ void multiply_columns(const Block& block) {
 }
 
 void multiply(const Block& block) {
-  const bool one = HWY_LANES(float) >= 4 && block.rows == 1 && block.transposed_b && !block.transposed_a;
-  const std::size_t done = one ? multiply_row(block) : 0;
+  const bool few = block.rows <= 8 && block.transposed_b && !block.transposed_a;
+  const std::size_t done = few ? multiply_few_rows(block) : 0;
   if (done == block.columns) return;
   Block rest = block;
   rest.columns -= done;

@@ -1,6 +1,7 @@
 #include "per_target.hpp"
 
 #include <hwy/aligned_allocator.h>
+#include <hwy/cache_control.h>
 
 #include <algorithm>
 #include <cmath>
@@ -77,6 +78,23 @@ HWY_INLINE BlockHeader header_of(const std::uint8_t* block) {
   return header;
 }
 
+/// Sets `scales` to those of `count` blocks of so many bytes, at most as many as a vector has lanes.
+HWY_INLINE void read_scales(const std::uint8_t* blocks, std::size_t count, std::size_t bytes, float* scales) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  const D d;
+  if (count == hn::Lanes(d)) {
+    const Ints ints;
+    const hn::Rebind<std::uint16_t, D> words;
+    const hn::Rebind<hwy::float16_t, D> halves;
+    const auto offsets = hn::Mul(hn::Iota(ints, 0), hn::Set(ints, static_cast<int>(bytes)));
+    const auto headers = hn::GatherOffset(ints, reinterpret_cast<const int*>(blocks), offsets);
+    const auto low = hn::TruncateTo(words, hn::BitCast(hn::RebindToUnsigned<D>(), headers));
+    return hn::Store(hn::PromoteTo(d, hn::BitCast(halves, low)), d, scales);
+  }
+#endif
+  for (std::size_t i = 0; i < count; ++i) scales[i] = half_at(blocks + i * bytes);
+}
+
 template <BlockType type>
 inline constexpr bool is_narrow = layout_of({type}).bits == 4;
 template <BlockType type>
@@ -107,10 +125,17 @@ HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, float z
   const Ints ints;
   const V from = hn::Set(d, zero);
   if constexpr (narrow) {
+    const V each = hn::Sub(hn::Iota(d, 0.0f), from);
+    const auto less_zero = [=](auto q) HWY_ATTR {
+      if constexpr (hn::MaxLanes(D()) == 16)  // a vector has every number of four bits
+        return hn::TableLookupLanes(each, hn::IndicesFromVec(d, q));
+      else
+        return hn::Sub(hn::ConvertTo(d, q), from);
+    };
     for (std::size_t i = 0; i < n / 2; i += hn::Lanes(d)) {
       const auto both = hn::PromoteTo(ints, hn::LoadU(hn::Rebind<std::uint8_t, D>(), integers + i));
-      take(i, hn::Sub(hn::ConvertTo(d, hn::And(both, hn::Set(ints, 15))), from));
-      take(i + n / 2, hn::Sub(hn::ConvertTo(d, hn::ShiftRight<4>(both)), from));
+      take(i, less_zero(hn::And(both, hn::Set(ints, 15))));
+      take(i + n / 2, less_zero(hn::ShiftRight<4>(both)));
     }
   } else {
     for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
@@ -148,22 +173,29 @@ void multiply_rows_as(const float* x, std::size_t inner, const std::uint8_t* wei
   const D d;
   const BlockLayout layout = known_layout<type>(given);
   const std::size_t n = layout.group(), bytes = layout.bytes();
+  constexpr std::size_t most = hn::MaxLanes(D()), ahead = 2048;  // bytes
   V sums[rows];
   for (V& sum : sums) sum = hn::Zero(d);
-  for (std::size_t first = 0; first < inner; first += n, weights += bytes) {
-    const BlockHeader header = header_of<type>(weights);
-    V products[rows], plain[rows];
-    for (std::size_t r = 0; r < rows; ++r) products[r] = plain[r] = hn::Zero(d);
-    each_vector<is_narrow<type>>(weights + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
+  for (std::size_t blocks = inner / n, count = 0; blocks != 0; blocks -= count) {
+    HWY_ALIGN float scales[most];
+    count = std::min(blocks, most);
+    read_scales(weights, count, bytes, scales);
+    for (std::size_t k = 0; k < count; ++k, weights += bytes, x += n) {
+      hwy::Prefetch(weights + ahead);
+      const BlockHeader header = header_of<type>(weights);
+      V products[rows], plain[rows];
+      for (std::size_t r = 0; r < rows; ++r) products[r] = plain[r] = hn::Zero(d);
+      each_vector<is_narrow<type>>(weights + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
+        for (std::size_t r = 0; r < rows; ++r) {
+          const V of_x = hn::LoadU(d, x + r * inner + i);
+          products[r] = hn::MulAdd(v, of_x, products[r]);
+          if constexpr (has_minimum<type>) plain[r] = hn::Add(of_x, plain[r]);
+        }
+      });
       for (std::size_t r = 0; r < rows; ++r) {
-        const V of_x = hn::LoadU(d, x + r * inner + first + i);
-        products[r] = hn::MulAdd(v, of_x, products[r]);
-        if constexpr (has_minimum<type>) plain[r] = hn::Add(of_x, plain[r]);
+        sums[r] = hn::MulAdd(hn::Set(d, scales[k]), products[r], sums[r]);
+        if constexpr (has_minimum<type>) sums[r] = hn::MulAdd(hn::Set(d, header.minimum), plain[r], sums[r]);
       }
-    });
-    for (std::size_t r = 0; r < rows; ++r) {
-      sums[r] = hn::MulAdd(hn::Set(d, header.scale), products[r], sums[r]);
-      if constexpr (has_minimum<type>) sums[r] = hn::MulAdd(hn::Set(d, header.minimum), plain[r], sums[r]);
     }
   }
   for (std::size_t r = 0; r < rows; ++r) y[r * y_step] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
