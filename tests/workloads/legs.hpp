@@ -21,7 +21,7 @@ inline constexpr float undefined = std::numeric_limits<float>::quiet_NaN();
 /// One runtime for all tests.
 Runtime& the_runtime();
 
-/// Lets the CPU's workloads use no newer instructions than WYE_TEST_INSTRUCTIONS names: sse4 or scalar. Unset: all of this machine.
+/// Lets the CPU's workloads use no newer instructions than WYE_TEST_INSTRUCTIONS names: avx2, sse4 or scalar. Unset: all of this machine.
 void limit_instructions();
 
 /// The backends that can run workloads here.
