@@ -6,10 +6,13 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstring>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
 #include "cpu.hpp"
+#include "distribution.hpp"
 #include "keys.hpp"
 
 #ifndef WYE_WORKLOADS_DIGIT
@@ -18,12 +21,11 @@ namespace wye {
 inline namespace v0 {
 namespace workloads {
 namespace cpu {
-/// A number made of a key k: min(max(k ^ flip - low, 0) >> shift, most) & mask.
+/// A number made of a key k: ((k ^ flip) - low >> shift) & mask.
 template <class Key>
 struct Digit {
   Key flip;
   Key low;
-  Key most;
   Key mask;
   int shift;
 };
@@ -74,11 +76,10 @@ void find_range(const T* x, std::size_t n, Key flip, Key& least, Key& most) {
 
 template <class D, class T, class Key = hn::TFromD<D>>
 std::size_t digits_part(D d, const T* x, std::size_t i, std::size_t n, Digit<Key> digit, Key* digits) {
-  const auto flips = hn::Set(d, digit.flip), low = hn::Set(d, digit.low), most = hn::Set(d, digit.most),
-             mask = hn::Set(d, digit.mask);
+  const auto flips = hn::Set(d, digit.flip), low = hn::Set(d, digit.low), mask = hn::Set(d, digit.mask);
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    const auto keys = hn::Sub(hn::Max(hn::Xor(flips, keys_at(d, x + i)), low), low);
-    hn::StoreU(hn::And(hn::Min(hn::ShiftRightSame(keys, digit.shift), most), mask), d, digits + i);
+    const auto keys = hn::Sub(hn::Xor(flips, keys_at(d, x + i)), low);
+    hn::StoreU(hn::And(hn::ShiftRightSame(keys, digit.shift), mask), d, digits + i);
   }
   return i;
 }
@@ -131,12 +132,14 @@ void range_float(const float* x, std::size_t n, std::uint32_t flip, std::uint32_
 void digits_float(const float* x, std::size_t n, Digit<std::uint32_t> digit, std::uint32_t* digits) {
   find_digits(x, n, digit, digits);
 }
+void distribute_float(const Distribution<float, std::uint32_t>& from) { distribute(from); }
 void range_half(const half* x, std::size_t n, std::uint32_t flip, std::uint32_t& least, std::uint32_t& most) {
   find_range(x, n, flip, least, most);
 }
 void digits_half(const half* x, std::size_t n, Digit<std::uint32_t> digit, std::uint32_t* digits) {
   find_digits(x, n, digit, digits);
 }
+void distribute_half(const Distribution<half, std::uint32_t>& from) { distribute(from); }
 void range_bfloat16(const bfloat16* x, std::size_t n, std::uint32_t flip, std::uint32_t& least,
                     std::uint32_t& most) {
   find_range(x, n, flip, least, most);
@@ -144,6 +147,7 @@ void range_bfloat16(const bfloat16* x, std::size_t n, std::uint32_t flip, std::u
 void digits_bfloat16(const bfloat16* x, std::size_t n, Digit<std::uint32_t> digit, std::uint32_t* digits) {
   find_digits(x, n, digit, digits);
 }
+void distribute_bfloat16(const Distribution<bfloat16, std::uint32_t>& from) { distribute(from); }
 void range_word(const std::uint32_t* x, std::size_t n, std::uint32_t flip, std::uint32_t& least,
                 std::uint32_t& most) {
   find_range(x, n, flip, least, most);
@@ -151,6 +155,7 @@ void range_word(const std::uint32_t* x, std::size_t n, std::uint32_t flip, std::
 void digits_word(const std::uint32_t* x, std::size_t n, Digit<std::uint32_t> digit, std::uint32_t* digits) {
   find_digits(x, n, digit, digits);
 }
+void distribute_word(const Distribution<std::uint32_t, std::uint32_t>& from) { distribute(from); }
 void range_long(const std::uint64_t* x, std::size_t n, std::uint64_t flip, std::uint64_t& least,
                 std::uint64_t& most) {
   find_range(x, n, flip, least, most);
@@ -158,6 +163,7 @@ void range_long(const std::uint64_t* x, std::size_t n, std::uint64_t flip, std::
 void digits_long(const std::uint64_t* x, std::size_t n, Digit<std::uint64_t> digit, std::uint64_t* digits) {
   find_digits(x, n, digit, digits);
 }
+void distribute_long(const Distribution<std::uint64_t, std::uint64_t>& from) { distribute(from); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace cpu
@@ -175,7 +181,6 @@ namespace {
 
 /// The longest row that one thread sorts at once, in its caches. Longer rows are distributed to 256 buckets first.
 constexpr std::uint32_t longest_line = 32768;
-constexpr std::size_t buckets = 256;
 
 HWY_EXPORT(range_float);
 HWY_EXPORT(range_half);
@@ -187,6 +192,11 @@ HWY_EXPORT(digits_half);
 HWY_EXPORT(digits_bfloat16);
 HWY_EXPORT(digits_word);
 HWY_EXPORT(digits_long);
+HWY_EXPORT(distribute_float);
+HWY_EXPORT(distribute_half);
+HWY_EXPORT(distribute_bfloat16);
+HWY_EXPORT(distribute_word);
+HWY_EXPORT(distribute_long);
 HWY_EXPORT(make_keys);
 HWY_EXPORT(make_elements);
 
@@ -245,6 +255,8 @@ template <class T>
 struct Line {
   T* keys;
   std::uint32_t* values;
+
+  Line from(std::size_t i) const { return {keys + i, values != nullptr ? values + i : nullptr}; }
 };
 /// The same to read. Values that are missing are the columns from `column` on.
 template <class T>
@@ -265,31 +277,39 @@ void copy_line(ConstLine<T> from, std::size_t n, Line<T> to) {
     for (std::size_t i = 0; i < n; ++i) to.values[i] = from.value(i);
 }
 
-/// Moves each element to the next place of its bucket.
-template <class T, class BucketOf>
-void distribute(ConstLine<T> from, std::size_t n, Line<T> to, std::uint32_t* next,
-                const Digit<KeyOf<T>>& digit, BucketOf bucket_of) {
+/// Moves each element to the next place of its digit.
+template <class T>
+void move_by_digits(ConstLine<T> from, std::size_t n, Line<T> to, std::uint32_t* next,
+                    const Digit<KeyOf<T>>& digit) {
   if (to.values == nullptr) {
-    for_digits(from.keys, n, digit,
-               [&](std::size_t i, std::size_t d) { to.keys[next[bucket_of(d)]++] = from.keys[i]; });
+    for_digits(from.keys, n, digit, [&](std::size_t i, std::size_t d) { to.keys[next[d]++] = from.keys[i]; });
     return;
   }
   for_digits(from.keys, n, digit, [&](std::size_t i, std::size_t d) {
-    const std::uint32_t place = next[bucket_of(d)]++;
+    const std::uint32_t place = next[d]++;
     to.keys[place] = from.keys[i];
     to.values[place] = from.value(i);
   });
 }
 
-template <class T, class BucketOf>
-void count_buckets(const T* keys, std::size_t n, std::uint32_t* counts, const Digit<KeyOf<T>>& digit,
-                   BucketOf bucket_of) {
-  for_digits(keys, n, digit, [&](std::size_t, std::size_t d) { ++counts[bucket_of(d)]; });
-}
-
 /// The bits of a word below those of a key of 16 bits.
 template <class T>
 inline constexpr int bits_below = sizeof(T) == 2 ? 16 : 0;
+
+/// Memory of a line, which grows.
+template <class T>
+class LineMemory {
+ public:
+  Line<T> line(std::size_t n, bool has_values) {
+    if (keys_.size() < n) keys_.resize(n);
+    if (has_values && values_.size() < n) values_.resize(n);
+    return {keys_.data(), has_values ? values_.data() : nullptr};
+  }
+
+ private:
+  std::vector<T> keys_;
+  std::vector<std::uint32_t> values_;
+};
 
 /// Sorts lines. Reuses the memory that it needs.
 template <class T>
@@ -308,17 +328,27 @@ class LineSorter {
     const int most = n < 4096 || n > 262144 ? 8 : longest_digit;
     const int passes = (width + most - 1) / most, digit = (width + passes - 1) / passes;
     if constexpr (sizeof(T) > 2)
-      if (passes > 1 && to.values == nullptr && sort_keys(from.keys, n, to.keys)) return;
-    if (passes > 1) {
-      if (keys_.size() < n) keys_.resize(n);
-      if (to.values != nullptr && values_.size() < n) values_.resize(n);
-    }
-    const Line<T> other{keys_.data(), to.values != nullptr ? values_.data() : nullptr};
+      if (passes > 1 && to.values == nullptr && sort_keys([=](auto f) { f(from, n); }, to.keys)) return;
+    const Line<T> other = other_.line(passes > 1 ? n : 0, to.values != nullptr);
     for (int pass = 0; pass < passes; ++pass) {
       const Line<T> target = (passes - 1 - pass) % 2 == 0 ? to : other;
       sort_by(from, n, target, low, bits_below<T> + pass * digit, digit);
       from = {target.keys, target.values, 0};
     }
+  }
+
+  /// Sorts a line of n elements, for whose pieces `for_pieces` calls its argument.
+  template <class ForPieces>
+  void sort_pieces(ForPieces for_pieces, std::size_t n, Line<T> to) {
+    if constexpr (sizeof(T) > 2)
+      if (to.values == nullptr && sort_keys(for_pieces, to.keys)) return;
+    const Line<T> line = some_.line(n, to.values != nullptr);
+    std::size_t first = 0;
+    for_pieces([&](ConstLine<T> piece, std::size_t size) {
+      copy_line(piece, size, line.from(first));
+      first += size;
+    });
+    sort({line.keys, line.values, 0}, n, to);
   }
 
  private:
@@ -340,118 +370,121 @@ class LineSorter {
   }
 
   /// Sorts by Highway's vqsort, which is not stable: if the elements follow from their keys, equal keys make no difference.
-  bool sort_keys(const T* from, std::size_t n, T* to) {
-    if (words_.size() < n) words_.resize(n);
-    const Key flip = wide_flip<T>(flip_);
+  template <class ForPieces>
+  bool sort_keys(ForPieces for_pieces, T* to) {
+    [[maybe_unused]] const Key flip = wide_flip<T>(flip_);
+    [[maybe_unused]] Key* const keys = reinterpret_cast<Key*>(to);
+    bool invertible = true;
+    std::size_t n = 0;
+    for_pieces([&](ConstLine<T> piece, std::size_t size) {
+      if constexpr (std::is_same_v<T, float>)
+        invertible = invertible && HWY_DYNAMIC_DISPATCH(make_keys)(piece.keys, size, flip, keys + n);
+      else
+        std::copy_n(piece.keys, size, to + n);
+      n += size;
+    });
+    if (!invertible) return false;
     if constexpr (std::is_same_v<T, float>) {
-      if (!HWY_DYNAMIC_DISPATCH(make_keys)(from, n, flip, words_.data())) return false;
+      sorter_(keys, n, hwy::SortAscending());
+      HWY_DYNAMIC_DISPATCH(make_elements)(keys, n, flip, to);
+    } else if (flip_ == key_flip<T>(true)) {
+      sorter_(to, n, hwy::SortDescending());
     } else {
-      for (std::size_t i = 0; i < n; ++i) words_[i] = static_cast<Key>(from[i]) ^ flip;
-    }
-    sorter_(words_.data(), n, hwy::SortAscending());
-    if constexpr (std::is_same_v<T, float>) {
-      HWY_DYNAMIC_DISPATCH(make_elements)(words_.data(), n, flip, to);
-    } else {
-      for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(words_[i] ^ flip);
+      sorter_(to, n, hwy::SortAscending());
     }
     return true;
   }
 
   void sort_by(ConstLine<T> from, std::size_t n, Line<T> to, Key low, int shift, int bits) {
     const Key mask = (Key{1} << bits) - 1;
-    const Digit<Key> digit{.flip = wide_flip<T>(flip_),
-                           .low = low,
-                           .most = static_cast<Key>(~Key{0}),
-                           .mask = mask,
-                           .shift = shift};
-    const auto same = [](std::size_t d) { return d; };
+    const Digit<Key> digit{.flip = wide_flip<T>(flip_), .low = low, .mask = mask, .shift = shift};
     std::fill_n(next_.begin(), mask + 1, 0u);
-    count_buckets(from.keys, n, next_.data(), digit, same);
+    for_digits(from.keys, n, digit, [&](std::size_t, std::size_t d) { ++next_[d]; });
     std::uint32_t sum = 0;
     for (std::size_t d = 0; d <= mask; ++d) {
       const std::uint32_t count = next_[d];
       next_[d] = sum;
       sum += count;
     }
-    distribute(from, n, to, next_.data(), digit, same);
+    move_by_digits(from, n, to, next_.data(), digit);
   }
 
   std::uint32_t flip_;
   std::array<std::uint32_t, std::size_t{1} << longest_digit> next_{};
-  std::vector<T> keys_;
-  std::vector<std::uint32_t> values_;
-  std::vector<Key> words_;
+  LineMemory<T> some_, other_;
   hwy::Sorter sorter_;
 };
 
-/// Buckets of about equal size, in ascending order of keys. A sample of a row gives the limits of its buckets.
+/// The least keys of buckets, of which the first one has none.
 template <class T>
-class Buckets {
- public:
-  Buckets(const T* row, std::size_t columns, std::uint32_t flip) {
-    std::array<Key, sample_size> sample;
-    for (std::size_t i = 0; i < sample_size; ++i) sample[i] = key_of(row[columns * i / sample_size], flip);
-    // A few keys far away do not change the resolution.
-    const auto first = sample.begin() + sample_size / 128, last = sample.end() - 1 - sample_size / 128;
-    std::nth_element(sample.begin(), first, sample.end());
-    std::nth_element(first + 1, last, sample.end());
-    const Key low = *first, range = *last - low;
-    int shift = 0;
-    while ((range >> shift) >= table_size) ++shift;
-    digit_ = {.flip = wide_flip<T>(flip),
-              .low = low,
-              .most = table_size - 1,
-              .mask = table_size - 1,
-              .shift = shift};
+using Limits = std::array<KeyOf<T>, buckets>;
 
-    std::array<std::uint32_t, table_size> counts{};
-    for (const Key key : sample)
-      ++counts[static_cast<std::size_t>(std::min<Key>((std::max(key, low) - low) >> shift, table_size - 1))];
-    std::size_t before = 0;
-    for (std::size_t i = 0; i < table_size; ++i) {
-      table_[i] = static_cast<std::uint8_t>(std::min(before * buckets / sample_size, buckets - 1));
-      before += counts[i];
-    }
-  }
+/// Returns the limits of buckets of about equal size, which a sample of a row gives.
+template <class T>
+Limits<T> find_limits(const T* row, std::size_t columns, std::uint32_t flip) {
+  constexpr std::size_t of_bucket = 4;  // elements of the sample
+  std::array<KeyOf<T>, buckets * of_bucket> sample;
+  for (std::size_t i = 0; i < sample.size(); ++i) sample[i] = key_of(row[columns * i / sample.size()], flip);
+  hwy::Sorter()(sample.data(), sample.size(), hwy::SortAscending());
+  Limits<T> limits;
+  for (std::size_t i = 0; i < buckets; ++i) limits[i] = sample[i * of_bucket];
+  return limits;
+}
 
-  const Digit<KeyOf<T>>& digit() const { return digit_; }
-  /// Returns the bucket of a digit.
-  auto of_digit() const {
-    return [this](std::size_t d) { return std::size_t{table_[d]}; };
-  }
+template <class T>
+void distribute(const Distribution<T, KeyOf<T>>& from) {
+  if constexpr (std::is_same_v<T, float>)
+    HWY_DYNAMIC_DISPATCH(distribute_float)(from);
+  else if constexpr (std::is_same_v<T, half>)
+    HWY_DYNAMIC_DISPATCH(distribute_half)(from);
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    HWY_DYNAMIC_DISPATCH(distribute_bfloat16)(from);
+  else if constexpr (sizeof(T) == 4)
+    HWY_DYNAMIC_DISPATCH(distribute_word)
+  ({reinterpret_cast<const std::uint32_t*>(from.keys), from.values, from.column, from.size, from.flip,
+    from.limits, reinterpret_cast<std::uint32_t*>(from.keys_to), from.values_to,
+    reinterpret_cast<std::uint32_t*>(from.some_keys), from.some_values});
+  else HWY_DYNAMIC_DISPATCH(distribute_long)(from);
+}
 
- private:
-  using Key = KeyOf<T>;
-  static constexpr std::size_t sample_size = 1024, table_size = 16384;
+/// Segments of rows are distributed one by one, in the caches.
+constexpr std::uint64_t tiles_of_segment = 64, segment_size = tiles_of_segment * sorted_tile;
 
-  Digit<Key> digit_{};
-  std::array<std::uint8_t, table_size> table_{};
-};
-
-/// Returns the number of tiles of a segment of a row. Segments are counted and distributed one by one.
-std::uint64_t tiles_of_segment(const SortShape& shape) {
-  return std::max<std::uint64_t>(64, (shape.tiles + std::uint64_t{63}) / 64);
+std::uint64_t segments_of(const SortShape& shape) {
+  return (shape.tiles + tiles_of_segment - 1) / tiles_of_segment;
 }
 
 /// Calls `f(row, segment, first column, size)` for the segments that begin in a range.
 template <class F>
 void for_segments(Range range, const SortShape& shape, F f) {
-  const std::uint64_t step = tiles_of_segment(shape);
   for_row_tiles(range, shape, [&](RowTiles part) {
-    for (std::uint64_t i = (part.first + step - 1) / step; i * step < part.last; ++i) {
-      const std::uint64_t first = i * step * sorted_tile;
-      f(part.row, i, first, std::min<std::uint64_t>(step * sorted_tile, shape.columns - first));
-    }
+    for (std::uint64_t i = (part.first + tiles_of_segment - 1) / tiles_of_segment;
+         i * tiles_of_segment < part.last; ++i)
+      f(part.row, i, i * segment_size,
+        std::min<std::uint64_t>(segment_size, shape.columns - i * segment_size));
   });
 }
 
-/// Returns the index of the counts of a segment, and of the first places of the buckets of a row.
-std::uint64_t counts_of(std::uint64_t row, std::uint64_t segment, const SortShape& shape) {
+/// Return the index of the first places of the buckets in a segment, of the limits of a row, and of the first places of the
+/// buckets in the sorted row. The memory has places for each tile, of which a longer row has more than 16.
+std::uint64_t starts_of(std::uint64_t row, std::uint64_t segment, const SortShape& shape) {
   return (row * shape.tiles + segment) * buckets;
+}
+std::uint64_t limits_of(std::uint64_t row, const SortShape& shape) {
+  return ((row + 1) * shape.tiles - 2) * buckets;
 }
 std::uint64_t firsts_of(std::uint64_t row, const SortShape& shape) {
   return (std::uint64_t{shape.rows} * shape.tiles + row) * buckets;
 }
+
+template <class T>
+Limits<T> limits_at(const std::uint32_t* words) {
+  Limits<T> limits;
+  std::memcpy(limits.data(), words, sizeof(limits));
+  return limits;
+}
+
+bool is_last(const SortShape& shape) { return shape.shift + 8 == shape.bits; }
 
 template <class T>
 Line<T> line_at(std::span<T> keys, std::span<std::uint32_t> values, std::uint64_t first) {
@@ -466,35 +499,43 @@ ConstLine<T> line_at(std::span<const T> keys, std::span<const std::uint32_t> val
 
 }  // namespace
 
+/// First finds the limits of rows. After segments were distributed, finds their buckets.
 template <class T>
 void sort_count(Range range, std::span<const T> keys, std::span<std::uint32_t> counts, SortShape shape) {
-  if (shape.columns <= longest_line || shape.shift != 0) return;
+  if (shape.columns <= longest_line) return;
+  if (shape.shift == 0)
+    for_row_tiles(range, shape, [&](RowTiles part) {
+      if (part.first != 0) return;
+      const Limits<T> limits = find_limits(keys.data() + part.row * shape.columns, shape.columns, shape.flip);
+      std::memcpy(counts.data() + limits_of(part.row, shape), limits.data(), sizeof(limits));
+    });
+  if (!is_last(shape)) return;
   for_segments(range, shape,
                [&](std::uint64_t row, std::uint64_t i, std::uint64_t first, std::uint64_t size) {
-                 const T* const keys_of_row = keys.data() + row * shape.columns;
-                 const auto of_segment = counts.subspan(counts_of(row, i, shape), buckets);
-                 std::fill(of_segment.begin(), of_segment.end(), 0u);
-                 const Buckets<T> to(keys_of_row, shape.columns, shape.flip);
-                 count_buckets(keys_of_row + first, size, of_segment.data(), to.digit(), to.of_digit());
+                 const T* const segment = keys.data() + row * shape.columns + first;
+                 const Limits<T> limits = limits_at<T>(counts.data() + limits_of(row, shape));
+                 std::uint32_t* const starts = counts.data() + starts_of(row, i, shape);
+                 std::fill_n(starts, buckets, 0u);
+                 // A step of all searches at a time, as each one waits for memory.
+                 for (std::uint32_t step = segment_size; step != 0; step /= 2)
+                   for (std::size_t bucket = 1; bucket < buckets; ++bucket) {
+                     const std::uint32_t end = starts[bucket] + step;
+                     if (end <= size && key_of(segment[end - 1], shape.flip) < limits[bucket])
+                       starts[bucket] = end;
+                   }
                });
 }
 
 void sort_scan(Range range, std::span<std::uint32_t> counts, SortShape shape) {
-  if (shape.columns <= longest_line || shape.shift != 0) return;
+  if (shape.columns <= longest_line || !is_last(shape)) return;
   const std::uint64_t items_of_row = shape.scan_items_of_row();
-  const std::uint64_t step = tiles_of_segment(shape), segments = (shape.tiles + step - 1) / step;
   const Range items = below(range, shape.rows * items_of_row);
   for (std::uint64_t row = items.first / items_of_row; row < items.last / items_of_row; ++row) {
-    std::uint32_t sum = 0;
-    for (std::uint64_t bucket = 0; bucket < buckets; ++bucket) {
-      counts[firsts_of(row, shape) + bucket] = sum;
-      for (std::uint64_t i = 0; i < segments; ++i) {
-        std::uint32_t& place = counts[counts_of(row, i, shape) + bucket];
-        const std::uint32_t count = place;
-        place = sum;
-        sum += count;
-      }
-    }
+    std::uint32_t* const firsts = counts.data() + firsts_of(row, shape);
+    std::fill_n(firsts, buckets, 0u);
+    for (std::uint64_t i = 0; i < segments_of(shape); ++i)
+      for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+        firsts[bucket] += counts[starts_of(row, i, shape) + bucket];
   }
 }
 
@@ -525,15 +566,27 @@ void sort_first(Range range, std::span<const T> keys, std::span<const std::uint3
     });
     return;
   }
-  for_segments(
-      range, shape, [&](std::uint64_t row, std::uint64_t i, std::uint64_t first, std::uint64_t size) {
-        const std::uint64_t begin = row * shape.columns;
-        std::array<std::uint32_t, buckets> next;
-        std::copy_n(bases.data() + counts_of(row, i, shape), buckets, next.data());
-        const Buckets<T> to(keys.data() + begin, shape.columns, shape.flip);
-        distribute(line_at(keys, values, begin + first, first), size,
-                   line_at(sorted_keys, sorted_values, begin), next.data(), to.digit(), to.of_digit());
-      });
+  std::unique_ptr<T[]> some_keys;
+  std::unique_ptr<std::uint32_t[]> some_values;
+  for_segments(range, shape, [&](std::uint64_t row, std::uint64_t, std::uint64_t first, std::uint64_t size) {
+    const std::uint64_t begin = row * shape.columns + first;
+    const Limits<T> limits = limits_at<T>(bases.data() + limits_of(row, shape));
+    const ConstLine<T> line = line_at(keys, values, begin, first);
+    const Line<T> to = line_at(sorted_keys, sorted_values, begin);
+    if (some_keys == nullptr) some_keys = std::make_unique_for_overwrite<T[]>(3 * segment_size);
+    if (some_values == nullptr && to.values != nullptr)
+      some_values = std::make_unique_for_overwrite<std::uint32_t[]>(3 * segment_size);
+    distribute<T>({.keys = line.keys,
+                   .values = line.values,
+                   .column = line.column,
+                   .size = size,
+                   .flip = wide_flip<T>(shape.flip),
+                   .limits = limits.data(),
+                   .keys_to = to.keys,
+                   .values_to = to.values,
+                   .some_keys = some_keys.get(),
+                   .some_values = some_values.get()});
+  });
 }
 
 /// The last pass of longer rows: copies lines, and sorts the buckets that begin in the range.
@@ -542,8 +595,7 @@ void sort_last(Range range, std::span<const T> keys, std::span<const std::uint32
                std::span<T> sorted_keys, std::span<std::uint32_t> sorted_values,
                std::span<const std::uint32_t> bases, const SortShape& shape) {
   LineSorter<T> sorter(shape.flip);
-  std::vector<T> some_keys;
-  std::vector<std::uint32_t> some_values;
+  LineMemory<T> memory;
   for_row_tiles(range, shape, [&](RowTiles part) {
     const std::uint64_t begin = part.row * shape.columns, target = part.row * shape.keep;
     if (shape.columns <= longest_line) {
@@ -553,20 +605,25 @@ void sort_last(Range range, std::span<const T> keys, std::span<const std::uint32
     }
     const std::uint64_t first = part.first * sorted_tile, last = part.last * sorted_tile;
     const std::uint32_t* const firsts = bases.data() + firsts_of(part.row, shape);
-    for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
-      const std::uint64_t from = firsts[bucket],
-                          to = bucket + 1 < buckets ? firsts[bucket + 1] : shape.columns;
+    for (std::size_t bucket = 0, next = 0; bucket < buckets; bucket = next) {
+      next = bucket + buckets_at_once(!sorted_values.empty());
+      const std::uint64_t from = firsts[bucket], to = next < buckets ? firsts[next] : shape.columns;
       if (from == to || from < first || from >= last || from >= shape.keep) continue;
-      const ConstLine<T> line = line_at(keys, values, begin + from, from);
+      const auto for_pieces = [&](auto f) {
+        for (std::uint64_t i = 0; i < segments_of(shape); ++i) {
+          const std::uint32_t* const starts = bases.data() + starts_of(part.row, i, shape);
+          const std::uint64_t segment = i * segment_size, rest = shape.columns - segment;
+          const std::uint64_t end = next < buckets ? starts[next] : std::min(segment_size, rest);
+          f(line_at(keys, values, begin + segment + starts[bucket], 0), end - starts[bucket]);
+        }
+      };
       const Line<T> result = line_at(sorted_keys, sorted_values, target + from);
       if (to <= shape.keep) {
-        sorter.sort(line, to - from, result);
+        sorter.sort_pieces(for_pieces, to - from, result);
         continue;
       }
-      some_keys.resize(to - from);
-      some_values.resize(sorted_values.empty() ? 0 : to - from);
-      const Line<T> all = line_at<T>(some_keys, some_values, 0);
-      sorter.sort(line, to - from, all);
+      const Line<T> all = memory.line(to - from, result.values != nullptr);
+      sorter.sort_pieces(for_pieces, to - from, all);
       copy_line({all.keys, all.values, 0}, shape.keep - from, result);
     }
   });
@@ -582,7 +639,7 @@ void sort_scatter(Range range, std::span<const T> keys, std::span<const std::uin
     sort_rows(range, keys, values, sorted_keys, sorted_values, shape);
   else if (shape.shift == 0)
     sort_first(range, keys, values, sorted_keys, sorted_values, bases, shape);
-  else if (shape.shift + 8 == shape.bits)
+  else if (is_last(shape))
     sort_last(range, keys, values, sorted_keys, sorted_values, bases, shape);
 }
 
