@@ -83,22 +83,32 @@ void write_columns(const Tile<std::uint32_t>& tile, std::size_t height, std::siz
 }
 
 #if !HWY_HAVE_SCALABLE
-using Lanes = hn::CappedTag<std::uint32_t, 8>;
+using Lanes = hn::CappedTag<std::uint32_t, 16>;
 
 /// Loads a square, whose rows are `step` apart, and returns its columns.
 template <class D, class V = hn::VFromD<D>>
 void load_transposed(D d, const std::uint32_t* x, std::size_t step, V* columns) {
   const auto row = [=](std::size_t i) HWY_ATTR { return hn::LoadU(d, x + i * step); };
   const auto to = [](V* kept) { return [=](std::size_t k, V column) HWY_ATTR { kept[k] = column; }; };
-  if constexpr (hn::MaxLanes(D()) == 4) {
-    transpose_fours(d, row(0), row(1), row(2), row(3), to(columns));
-  } else {
-    V upper[4], lower[4];
-    transpose_fours(d, row(0), row(1), row(2), row(3), to(upper));
-    transpose_fours(d, row(4), row(5), row(6), row(7), to(lower));
-    for (std::size_t i = 0; i < 4; ++i) {
-      columns[i] = hn::ConcatLowerLower(d, lower[i], upper[i]);
-      columns[i + 4] = hn::ConcatUpperUpper(d, lower[i], upper[i]);
+  constexpr std::size_t lanes = hn::MaxLanes(D());
+  V fours[lanes / 4][4];
+  for (std::size_t k = 0; k < lanes / 4; ++k)
+    transpose_fours(d, row(4 * k), row(4 * k + 1), row(4 * k + 2), row(4 * k + 3), to(fours[k]));
+  for (std::size_t i = 0; i < 4; ++i) {
+    if constexpr (lanes == 4) {
+      columns[i] = fours[0][i];
+    } else if constexpr (lanes == 8) {
+      columns[i] = hn::ConcatLowerLower(d, fours[1][i], fours[0][i]);
+      columns[i + 4] = hn::ConcatUpperUpper(d, fours[1][i], fours[0][i]);
+    } else {
+      const auto even_low = hn::ConcatLowerLower(d, fours[2][i], fours[0][i]),
+                 odd_low = hn::ConcatLowerLower(d, fours[3][i], fours[1][i]),
+                 even_high = hn::ConcatUpperUpper(d, fours[2][i], fours[0][i]),
+                 odd_high = hn::ConcatUpperUpper(d, fours[3][i], fours[1][i]);
+      columns[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_low), even_low);
+      columns[i + 4] = hn::OddEvenBlocks(odd_low, hn::SwapAdjacentBlocks(even_low));
+      columns[i + 8] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_high), even_high);
+      columns[i + 12] = hn::OddEvenBlocks(odd_high, hn::SwapAdjacentBlocks(even_high));
     }
   }
 }
@@ -144,13 +154,21 @@ void transpose_blocks(Range range, const T* x, T* y, const Transposition& shape)
   // Rows of y begin at the same place of a line.
   const bool past_caches =
       has_strips<T> && rows % 16 == 0 && rows * columns * shape.batch >= streamed_bytes / sizeof(T);
+  // Inner blocks begin at lines of x and y. Otherwise, these would be read and written in parts.
+  const std::size_t before_row = past_caches ? elements_to_line(y) : 0;
+  const std::size_t before_column = past_caches && columns % 16 == 0 ? elements_to_line(x) : 0;
+  const auto begin_of = [](std::size_t number, std::size_t before, std::size_t end) {
+    return number == 0 ? 0 : std::min(number * block + before, end);
+  };
   Tile<T> tile;
   for (std::uint64_t number = items.first / items_per_transposed_block;
        number < items.last / items_per_transposed_block; ++number) {
     const std::size_t at = number % (across * down), matrix = number / (across * down) * rows * columns;
-    const std::size_t first_row = at / across * block, first_column = at % across * block;
-    const std::size_t last_row = std::min(first_row + block, rows);
-    const std::size_t last_column = std::min(first_column + block, columns);
+    const std::size_t first_row = begin_of(at / across, before_row, rows);
+    const std::size_t last_row = begin_of(at / across + 1, before_row, rows);
+    const std::size_t first_column = begin_of(at % across, before_column, columns);
+    const std::size_t last_column = begin_of(at % across + 1, before_column, columns);
+    if (first_column == last_column) continue;
     for (std::size_t row = first_row, height = 0; row < last_row; row += height) {
       height = std::min(side, last_row - row);
       if (past_caches) {
