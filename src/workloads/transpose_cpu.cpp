@@ -8,6 +8,7 @@
 
 #include "cpu.hpp"
 #include "steps.hpp"
+#include "transposed_loads.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -50,18 +51,6 @@ template <class T>
 constexpr bool has_strips = false;
 
 #if HWY_TARGET != HWY_SCALAR
-/// Transposes squares of 4 x 4, of the low and the high half of vectors of eight. Calls `use` with the number and the elements of
-/// each column.
-template <class D, class V = hn::VFromD<D>, class F>
-HWY_INLINE void transpose_fours(D d, V r0, V r1, V r2, V r3, F use) {
-  const auto even_low = hn::InterleaveLower(d, r0, r2), odd_low = hn::InterleaveLower(d, r1, r3);
-  const auto even_high = hn::InterleaveUpper(d, r0, r2), odd_high = hn::InterleaveUpper(d, r1, r3);
-  use(std::size_t{0}, hn::InterleaveLower(d, even_low, odd_low));
-  use(std::size_t{1}, hn::InterleaveUpper(d, even_low, odd_low));
-  use(std::size_t{2}, hn::InterleaveLower(d, even_high, odd_high));
-  use(std::size_t{3}, hn::InterleaveUpper(d, even_high, odd_high));
-}
-
 /// Writes four columns at a time, four elements of each.
 void write_columns(const Tile<std::uint32_t>& tile, std::size_t height, std::size_t width, std::uint32_t* y,
                    std::size_t y_step) {
@@ -71,11 +60,9 @@ void write_columns(const Tile<std::uint32_t>& tile, std::size_t height, std::siz
   for (; j + 4 <= width; j += 4) {
     std::uint32_t* const to = y + j * y_step;
     for (std::size_t i = 0; i < fours; i += 4) {
-      const std::uint32_t* const from = tile.at + i * step + j;
-      transpose_fours(d, hn::LoadU(d, from), hn::LoadU(d, from + step), hn::LoadU(d, from + 2 * step),
-                      hn::LoadU(d, from + 3 * step), [&](std::size_t k, auto column) HWY_ATTR {
-                        hn::StoreU(column, d, to + k * y_step + i);
-                      });
+      hn::Vec<decltype(d)> columns[4];
+      load_columns(d, tile.at + i * step + j, step, columns);
+      for (std::size_t k = 0; k < 4; ++k) hn::StoreU(columns[k], d, to + k * y_step + i);
     }
     for (std::size_t k = 0; k < 4; ++k) write_column(tile, j + k, fours, height, to + k * y_step);
   }
@@ -84,34 +71,6 @@ void write_columns(const Tile<std::uint32_t>& tile, std::size_t height, std::siz
 
 #if !HWY_HAVE_SCALABLE
 using Lanes = hn::CappedTag<std::uint32_t, 16>;
-
-/// Loads a square, whose rows are `step` apart, and returns its columns.
-template <class D, class V = hn::VFromD<D>>
-void load_transposed(D d, const std::uint32_t* x, std::size_t step, V* columns) {
-  const auto row = [=](std::size_t i) HWY_ATTR { return hn::LoadU(d, x + i * step); };
-  const auto to = [](V* kept) { return [=](std::size_t k, V column) HWY_ATTR { kept[k] = column; }; };
-  constexpr std::size_t lanes = hn::MaxLanes(D());
-  V fours[lanes / 4][4];
-  for (std::size_t k = 0; k < lanes / 4; ++k)
-    transpose_fours(d, row(4 * k), row(4 * k + 1), row(4 * k + 2), row(4 * k + 3), to(fours[k]));
-  for (std::size_t i = 0; i < 4; ++i) {
-    if constexpr (lanes == 4) {
-      columns[i] = fours[0][i];
-    } else if constexpr (lanes == 8) {
-      columns[i] = hn::ConcatLowerLower(d, fours[1][i], fours[0][i]);
-      columns[i + 4] = hn::ConcatUpperUpper(d, fours[1][i], fours[0][i]);
-    } else {
-      const auto even_low = hn::ConcatLowerLower(d, fours[2][i], fours[0][i]),
-                 odd_low = hn::ConcatLowerLower(d, fours[3][i], fours[1][i]),
-                 even_high = hn::ConcatUpperUpper(d, fours[2][i], fours[0][i]),
-                 odd_high = hn::ConcatUpperUpper(d, fours[3][i], fours[1][i]);
-      columns[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_low), even_low);
-      columns[i + 4] = hn::OddEvenBlocks(odd_low, hn::SwapAdjacentBlocks(even_low));
-      columns[i + 8] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(odd_high), even_high);
-      columns[i + 12] = hn::OddEvenBlocks(odd_high, hn::SwapAdjacentBlocks(even_high));
-    }
-  }
-}
 
 template <>
 constexpr bool has_strips<std::uint32_t> = true;
@@ -126,7 +85,8 @@ void transpose_strip(const std::uint32_t* x, std::size_t x_step, std::size_t wid
   for (; j + lanes <= width; j += lanes) {
     hn::VFromD<Lanes> columns[squares][lanes];
     for (std::size_t s = 0; s < squares; ++s)
-      load_transposed(d, x + s * lanes * x_step + j, x_step, columns[s]);
+      for (std::size_t k = 0; k < lanes; k += 4)
+        load_columns(d, x + s * lanes * x_step + j + k, x_step, columns[s] + k);
     for (std::size_t i = 0; i < lanes; ++i)
       for (std::size_t s = 0; s < squares; ++s)
         hn::Stream(columns[s][i], d, y + (j + i) * y_step + s * lanes);
