@@ -102,22 +102,23 @@ void pack_transposed(const float* HWY_RESTRICT from, std::size_t from_step, std:
 
 /// Packs rows [first, first + inner) of b in contiguous panels of `panel_columns`, padded with zeros.
 void pack(const Block& block, std::size_t first, std::size_t inner, float* HWY_RESTRICT to) {
-  for (std::size_t column = 0; column < block.columns; column += panel_columns, to += inner * panel_columns) {
-    const std::size_t width = std::min(panel_columns, block.columns - column);
-    if (width < panel_columns) std::fill(to, to + inner * panel_columns, 0.0f);
-    if (block.transposed_b) {
-      pack_transposed(block.b + column * block.b_step + first, block.b_step, width, inner, to, panel_columns);
-    } else if (width < panel_columns) {
-      for (std::size_t p = 0; p < inner; ++p)
-        std::copy_n(block.b + (first + p) * block.b_step + column, width, to + p * panel_columns);
-    } else {
-      const D d;
-      for (std::size_t p = 0; p < inner; ++p) {
-        const float* const from = block.b + (first + p) * block.b_step + column;
-        for (std::size_t i = 0; i < panel_columns; i += lanes)
-          hn::Store(hn::LoadU(d, from + i), d, to + p * panel_columns + i);
-      }
-    }
+  const D d;
+  const std::size_t rest = block.columns % panel_columns, whole = block.columns - rest;
+  float* const last = to + whole * inner;
+  if (rest != 0) std::fill(last, last + inner * panel_columns, 0.0f);
+  if (block.transposed_b) {
+    for (std::size_t column = 0; column < block.columns; column += panel_columns)
+      pack_transposed(block.b + column * block.b_step + first, block.b_step,
+                      std::min(panel_columns, block.columns - column), inner, to + column * inner,
+                      panel_columns);
+    return;
+  }
+  for (std::size_t p = 0; p < inner; ++p) {
+    const float* const from = block.b + (first + p) * block.b_step;
+    for (std::size_t column = 0; column < whole; column += panel_columns)
+      for (std::size_t i = 0; i < panel_columns; i += lanes)
+        hn::Store(hn::LoadU(d, from + column + i), d, to + column * inner + p * panel_columns + i);
+    std::copy_n(from + whole, rest, last + p * panel_columns);
   }
 }
 
