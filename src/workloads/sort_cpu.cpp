@@ -179,7 +179,7 @@ namespace workloads {
 namespace cpu {
 namespace {
 
-/// The longest row that one thread sorts at once, in its caches. Longer rows are distributed to 256 buckets first.
+/// The longest row that one thread sorts at once, in its caches. Longer rows are distributed to buckets first.
 constexpr std::uint32_t longest_line = 32768;
 
 HWY_EXPORT(range_float);

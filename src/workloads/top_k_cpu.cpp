@@ -1,5 +1,7 @@
 #include "per_target.hpp"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
@@ -7,6 +9,23 @@
 
 #include "cpu.hpp"
 #include "keys.hpp"
+
+#ifndef WYE_WORKLOADS_TWO_RUNS
+#define WYE_WORKLOADS_TWO_RUNS
+namespace wye {
+inline namespace v0 {
+namespace workloads {
+namespace cpu {
+/// Two runs of numbers of 32 bits. A run may go on with 0 after the largest number.
+struct TwoRuns {
+  std::uint32_t first[2] = {};
+  std::uint32_t count[2] = {};
+};
+}  // namespace cpu
+}  // namespace workloads
+}  // namespace v0
+}  // namespace wye
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -16,49 +35,61 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Returns the first place from `i` on whose key is below `limit`. If there is none, returns the end of the last vector.
-template <class D, class T, class Key = hn::TFromD<D>>
-std::size_t find_below(D d, const T* x, std::size_t i, std::size_t n, Key flip, Key limit) {
+/// Returns the first place from `i` on whose elements are wanted. If there is none, returns the end of the last vector.
+template <class D, class T, class F>
+std::size_t find_first(D d, const T* x, std::size_t i, std::size_t n, F is_wanted) {
+  constexpr std::size_t line = 64 / sizeof(T), ahead = 32 * line;
   const std::size_t lanes = hn::Lanes(d);
-  const auto flips = hn::Set(d, flip), limits = hn::Set(d, limit);
-  const auto is_below = [&](std::size_t k)
-                            HWY_ATTR { return hn::Lt(hn::Xor(flips, keys_at(d, x + k)), limits); };
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    const auto any = hn::Or(hn::Or(is_below(i), is_below(i + lanes)),
-                            hn::Or(is_below(i + 2 * lanes), is_below(i + 3 * lanes)));
+    for (std::size_t k = 0; k < 4 * lanes; k += line) hwy::Prefetch(x + i + ahead + k);
+    const auto any = hn::Or(hn::Or(is_wanted(d, x + i), is_wanted(d, x + i + lanes)),
+                            hn::Or(is_wanted(d, x + i + 2 * lanes), is_wanted(d, x + i + 3 * lanes)));
     if (!hn::AllFalse(d, any)) break;
   }
   for (; i + lanes <= n; i += lanes) {
-    const auto found = hn::FindFirstTrue(d, is_below(i));
+    const auto found = hn::FindFirstTrue(d, is_wanted(d, x + i));
     if (found >= 0) return i + static_cast<std::size_t>(found);
   }
   return i;
 }
 
-template <class Key, class T>
-std::size_t next_below(const T* x, std::size_t i, std::size_t n, Key flip, Key limit) {
+template <class Key, class T, class F>
+std::size_t find_first(const T* x, std::size_t i, std::size_t n, F is_wanted) {
   const hn::ScalableTag<Key> d;
-  const std::size_t found = find_below(d, x, i, n, flip, limit);
-  return found + hn::Lanes(d) <= n ? found : find_below(hn::CappedTag<Key, 1>(), x, found, n, flip, limit);
+  const std::size_t found = find_first(d, x, i, n, is_wanted);
+  return found + hn::Lanes(d) <= n ? found : find_first(hn::CappedTag<Key, 1>(), x, found, n, is_wanted);
 }
-std::size_t below_float(const float* x, std::size_t i, std::size_t n, std::uint32_t flip,
-                        std::uint32_t limit) {
-  return next_below(x, i, n, flip, limit);
+
+/// Returns the first place from `i` on whose bits are in one of the runs.
+template <class T>
+std::size_t find_in_runs(const T* x, std::size_t i, std::size_t n, const TwoRuns& runs) {
+  return find_first<std::uint32_t>(x, i, n, [&](auto d, const T* from) HWY_ATTR {
+    const auto bits = bits_at(d, from);
+    return hn::Or(hn::Lt(hn::Sub(bits, hn::Set(d, runs.first[0])), hn::Set(d, runs.count[0])),
+                  hn::Lt(hn::Sub(bits, hn::Set(d, runs.first[1])), hn::Set(d, runs.count[1])));
+  });
 }
-std::size_t below_half(const half* x, std::size_t i, std::size_t n, std::uint32_t flip, std::uint32_t limit) {
-  return next_below(x, i, n, flip, limit);
+std::size_t in_runs_float(const float* x, std::size_t i, std::size_t n, const TwoRuns& runs) {
+  return find_in_runs(x, i, n, runs);
 }
-std::size_t below_bfloat16(const bfloat16* x, std::size_t i, std::size_t n, std::uint32_t flip,
-                           std::uint32_t limit) {
-  return next_below(x, i, n, flip, limit);
+std::size_t in_runs_half(const std::uint16_t* x, std::size_t i, std::size_t n, const TwoRuns& runs) {
+  return find_in_runs(x, i, n, runs);
+}
+
+/// Returns the first place from `i` on whose key is below `limit`.
+template <class Key>
+std::size_t find_below(const Key* x, std::size_t i, std::size_t n, Key flip, Key limit) {
+  return find_first<Key>(x, i, n, [=](auto d, const Key* from) HWY_ATTR {
+    return hn::Lt(hn::Xor(hn::Set(d, flip), hn::LoadU(d, from)), hn::Set(d, limit));
+  });
 }
 std::size_t below_word(const std::uint32_t* x, std::size_t i, std::size_t n, std::uint32_t flip,
                        std::uint32_t limit) {
-  return next_below(x, i, n, flip, limit);
+  return find_below(x, i, n, flip, limit);
 }
 std::size_t below_long(const std::uint64_t* x, std::size_t i, std::size_t n, std::uint64_t flip,
                        std::uint64_t limit) {
-  return next_below(x, i, n, flip, limit);
+  return find_below(x, i, n, flip, limit);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -75,22 +106,38 @@ namespace workloads {
 namespace cpu {
 namespace {
 
-HWY_EXPORT(below_float);
-HWY_EXPORT(below_half);
-HWY_EXPORT(below_bfloat16);
+HWY_EXPORT(in_runs_float);
+HWY_EXPORT(in_runs_half);
 HWY_EXPORT(below_word);
 HWY_EXPORT(below_long);
+
+/// Returns the bits of floats whose keys are below a limit, which is the key of one of them. With fewer instructions than a key
+/// needs, bits are compared with the ends of these runs: the sizes of negative floats descend, and NaN of both signs has the
+/// largest key. Numbers of 16 bits are the upper half of a float.
+TwoRuns bits_below(std::uint32_t limit, bool descending, std::uint32_t infinity) {
+  constexpr std::uint32_t zero = 0x8000'0000;  // its key, and the bits of -0
+  const std::uint32_t negative_infinity = zero + infinity, after_infinity = negative_infinity + 1;
+  if (!descending) {
+    if (limit <= zero) return {{1 - limit}, {limit + negative_infinity}};
+    return {{zero, 0}, {infinity + 1, std::min(limit - zero, infinity + 1)}};
+  }
+  const std::uint32_t above = ~limit;  // keys above this one
+  if (above == ~0u) return {};
+  if (above < zero) return {{after_infinity}, {0 - above - after_infinity}};
+  return {{above - zero + 1, after_infinity}, {~above, 0 - after_infinity}};
+}
 
 /// Returns the first place from `i` on whose key is below `limit`, or the size of x.
 template <class T>
 std::size_t next_place_below(std::span<const T> x, std::size_t i, std::uint32_t flip, KeyOf<T> limit) {
   const KeyOf<T> all = wide_flip<T>(flip);
   if constexpr (std::is_same_v<T, float>)
-    return HWY_DYNAMIC_DISPATCH(below_float)(x.data(), i, x.size(), all, limit);
-  else if constexpr (std::is_same_v<T, half>)
-    return HWY_DYNAMIC_DISPATCH(below_half)(x.data(), i, x.size(), all, limit);
-  else if constexpr (std::is_same_v<T, bfloat16>)
-    return HWY_DYNAMIC_DISPATCH(below_bfloat16)(x.data(), i, x.size(), all, limit);
+    return HWY_DYNAMIC_DISPATCH(in_runs_float)(x.data(), i, x.size(),
+                                               bits_below(limit, all != 0, 0x7f80'0000));
+  else if constexpr (sizeof(T) == 2)
+    return HWY_DYNAMIC_DISPATCH(in_runs_half)(
+        reinterpret_cast<const std::uint16_t*>(x.data()), i, x.size(),
+        bits_below(limit, all != 0, std::is_same_v<T, half> ? 0x7c00'0000 : 0x7f80'0000));
   else if constexpr (sizeof(T) == 4)
     return HWY_DYNAMIC_DISPATCH(below_word)(reinterpret_cast<const std::uint32_t*>(x.data()), i, x.size(),
                                             all, limit);
