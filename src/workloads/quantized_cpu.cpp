@@ -64,8 +64,8 @@ HWY_INLINE float half_at(const std::uint8_t* from) {
 #endif
 }
 template <BlockType type>
-HWY_INLINE BlockHeader header_of(const std::uint8_t* block) {
-  BlockHeader header{.scale = half_at(block)};
+HWY_INLINE BlockHeader header_of(const std::uint8_t* block, float scale) {
+  BlockHeader header{.scale = scale};
   if constexpr (type == BlockType::q4_0) {
     header.zero = 8;
   } else if constexpr (type == BlockType::q4_1) {
@@ -118,30 +118,35 @@ HWY_INLINE void with_type(BlockLayout layout, F f) {
   }
 }
 
-/// Calls `take(i, v)` for the vectors of the integers of a block, less `zero`. v has elements i and later ones.
-template <bool narrow, class F>
-HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, float zero, F take) {
+/// Calls `take(i, v)` for vectors of the n elements of a block, as floats. v has elements i and later ones.
+template <BlockType type, class F>
+HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, const BlockHeader& header, F take) {
   const D d;
   const Ints ints;
-  const V from = hn::Set(d, zero);
-  if constexpr (narrow) {
-    const V each = hn::Sub(hn::Iota(d, 0.0f), from);
-    const auto less_zero = [=](auto q) HWY_ATTR {
-      if constexpr (hn::MaxLanes(D()) == 16)  // a vector has every number of four bits
-        return hn::TableLookupLanes(each, hn::IndicesFromVec(d, q));
+  const auto elements = [=](V q) HWY_ATTR {
+    const V product = hn::Mul(hn::Set(d, header.scale), hn::Sub(q, hn::Set(d, header.zero)));
+    return has_minimum<type> ? hn::Add(product, hn::Set(d, header.minimum)) : product;
+  };
+  if constexpr (is_narrow<type>) {
+    constexpr bool has_table =
+        hn::MaxLanes(D()) == 16;  // a vector has the element of every number of four bits
+    const V table = has_table ? elements(hn::Iota(d, 0.0f)) : hn::Zero(d);
+    const auto of = [=](auto q) HWY_ATTR {
+      if constexpr (has_table)
+        return hn::TableLookupLanes(table, hn::IndicesFromVec(d, q));
       else
-        return hn::Sub(hn::ConvertTo(d, q), from);
+        return elements(hn::ConvertTo(d, q));
     };
     for (std::size_t i = 0; i < n / 2; i += hn::Lanes(d)) {
       const auto both = hn::PromoteTo(ints, hn::LoadU(hn::Rebind<std::uint8_t, D>(), integers + i));
-      take(i, less_zero(hn::And(both, hn::Set(ints, 15))));
-      take(i + n / 2, less_zero(hn::ShiftRight<4>(both)));
+      take(i, of(hn::And(both, hn::Set(ints, 15))));
+      take(i + n / 2, of(hn::ShiftRight<4>(both)));
     }
   } else {
     for (std::size_t i = 0; i < n; i += hn::Lanes(d)) {
       const auto* at = reinterpret_cast<const std::int8_t*>(integers + i);
       const auto wide = hn::PromoteTo(ints, hn::LoadU(hn::Rebind<std::int8_t, D>(), at));
-      take(i, hn::Sub(hn::ConvertTo(d, wide), from));
+      take(i, elements(hn::ConvertTo(d, wide)));
     }
   }
 }
@@ -153,66 +158,67 @@ void widen_blocks_as(const std::uint8_t* blocks, std::size_t count, BlockLayout 
   const D d;
   const BlockLayout layout = known_layout<type>(given);
   const std::size_t n = layout.group(), bytes = layout.bytes();
-  for (; count != 0; --count, blocks += bytes, to += n) {
-    const BlockHeader header = header_of<type>(blocks);
-    const V scale = hn::Set(d, header.scale), minimum = hn::Set(d, header.minimum);
-    each_vector<is_narrow<type>>(blocks + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
-      const V product = hn::Mul(scale, v);
-      hn::StoreU(has_minimum<type> ? hn::Add(product, minimum) : product, d, to + i);
-    });
-  }
+  for (; count != 0; --count, blocks += bytes, to += n)
+    each_vector<type>(blocks + layout.header, n, header_of<type>(blocks, half_at(blocks)),
+                      [&](std::size_t i, V v) HWY_ATTR { hn::StoreU(v, d, to + i); });
 }
 void widen_blocks(const std::uint8_t* blocks, std::size_t count, BlockLayout layout, float* to) {
   with_type(layout, [&](auto type) HWY_ATTR { widen_blocks_as<type()>(blocks, count, layout, to); });
 }
 
-/// Sets y[r y_step] to the product of row r of x, of `inner` elements, with a row of weights.
-template <BlockType type, std::size_t rows>
-void multiply_rows_as(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout given,
-                      float* y, std::size_t y_step) {
+/// Sets y[r y_step + c] to the product of row r of x, of `inner` elements, with row c of weights. The bits depend neither on `rows`
+/// nor on `columns`.
+template <BlockType type, std::size_t rows, std::size_t columns>
+void multiply_tile(const float* x, std::size_t inner, const std::uint8_t* weights, std::size_t row_bytes,
+                   BlockLayout given, float* y, std::size_t y_step) {
   const D d;
   const BlockLayout layout = known_layout<type>(given);
   const std::size_t n = layout.group(), bytes = layout.bytes();
-  constexpr std::size_t most = hn::MaxLanes(D()), ahead = 2048;  // bytes
-  V sums[rows];
-  for (V& sum : sums) sum = hn::Zero(d);
+  constexpr std::size_t most = hn::MaxLanes(D());
+  V sums[rows][columns];
+  for (auto& of_row : sums)
+    for (V& sum : of_row) sum = hn::Zero(d);
   for (std::size_t blocks = inner / n, count = 0; blocks != 0; blocks -= count) {
-    HWY_ALIGN float scales[most];
+    HWY_ALIGN float scales[columns][most];
     count = std::min(blocks, most);
-    read_scales(weights, count, bytes, scales);
-    for (std::size_t k = 0; k < count; ++k, weights += bytes, x += n) {
-      hwy::Prefetch(weights + ahead);
-      const BlockHeader header = header_of<type>(weights);
-      V products[rows], plain[rows];
-      for (std::size_t r = 0; r < rows; ++r) products[r] = plain[r] = hn::Zero(d);
-      each_vector<is_narrow<type>>(weights + layout.header, n, header.zero, [&](std::size_t i, V v) HWY_ATTR {
-        for (std::size_t r = 0; r < rows; ++r) {
-          const V of_x = hn::LoadU(d, x + r * inner + i);
-          products[r] = hn::MulAdd(v, of_x, products[r]);
-          if constexpr (has_minimum<type>) plain[r] = hn::Add(of_x, plain[r]);
-        }
-      });
-      for (std::size_t r = 0; r < rows; ++r) {
-        sums[r] = hn::MulAdd(hn::Set(d, scales[k]), products[r], sums[r]);
-        if constexpr (has_minimum<type>) sums[r] = hn::MulAdd(hn::Set(d, header.minimum), plain[r], sums[r]);
+    for (std::size_t c = 0; c < columns; ++c) read_scales(weights + c * row_bytes, count, bytes, scales[c]);
+    for (std::size_t k = 0; k < count; ++k, weights += bytes, x += n)
+      for (std::size_t c = 0; c < columns; ++c) {
+        const std::uint8_t* const block = weights + c * row_bytes;
+        hwy::Prefetch(block + columns * row_bytes);  // of the next tile
+        each_vector<type>(block + layout.header, n, header_of<type>(block, scales[c][k]),
+                          [&](std::size_t i, V v) HWY_ATTR {
+                            for (std::size_t r = 0; r < rows; ++r)
+                              sums[r][c] = hn::MulAdd(v, hn::LoadU(d, x + r * inner + i), sums[r][c]);
+                          });
+      }
+  }
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) y[r * y_step + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c]));
+}
+
+/// The same for at most `rows_per_tile` rows and any number of columns.
+void multiply_rows(const float* x, std::size_t rows, std::size_t inner, const std::uint8_t* weights,
+                   std::size_t columns, BlockLayout layout, float* y, std::size_t y_step) {
+  constexpr std::size_t wide = 4;
+  const std::size_t row_bytes = (inner >> layout.group_log2) * layout.bytes();
+  with_type(layout, [&](auto type) HWY_ATTR {
+    std::size_t c = 0;
+    for (std::size_t next = 0; c < columns; c = next) {
+      const bool is_wide = c + wide <= columns;
+      next = c + (is_wide ? wide : 1);
+      const std::uint8_t* const from = weights + c * row_bytes;
+      if (rows == rows_per_tile) {
+        const auto multiply =
+            is_wide ? multiply_tile<type(), rows_per_tile, wide> : multiply_tile<type(), rows_per_tile, 1>;
+        multiply(x, inner, from, row_bytes, layout, y + c, y_step);
+      } else {
+        const auto multiply = is_wide ? multiply_tile<type(), 1, wide> : multiply_tile<type(), 1, 1>;
+        for (std::size_t r = 0; r < rows; ++r)
+          multiply(x + r * inner, inner, from, row_bytes, layout, y + r * y_step + c, y_step);
       }
     }
-  }
-  for (std::size_t r = 0; r < rows; ++r) y[r * y_step] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
-}
-template <std::size_t rows>
-void multiply_rows_of(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
-                      float* y, std::size_t y_step) {
-  with_type(layout, [&](auto type)
-                        HWY_ATTR { multiply_rows_as<type(), rows>(x, inner, weights, layout, y, y_step); });
-}
-void multiply_row(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
-                  float* y) {
-  multiply_rows_of<1>(x, inner, weights, layout, y, 1);
-}
-void multiply_four_rows(const float* x, std::size_t inner, const std::uint8_t* weights, BlockLayout layout,
-                        float* y, std::size_t y_step) {
-  multiply_rows_of<rows_per_tile>(x, inner, weights, layout, y, y_step);
+  });
 }
 
 /// Half of a block has at least 16 elements.
@@ -262,7 +268,7 @@ void multiply_int8_as(Int8Rows x, std::size_t blocks, const std::uint8_t* weight
   float minima[rows] = {};
   for (Floats& sum : sums) sum = hn::Zero(d);
   for (std::size_t first = 0; first < blocks; first += per_block, weights += bytes) {
-    const BlockHeader header = header_of<type>(weights);
+    const BlockHeader header = header_of<type>(weights, half_at(weights));
     // An integer less this part of the zero has 16 bits. Zeros that `quantize` makes have no other part.
     const int zero = static_cast<int>(header.zero), part_of_zero = std::clamp(zero, -16384, 16384);
     const auto near_zero = hn::Set(d16, static_cast<std::int16_t>(part_of_zero));
@@ -315,8 +321,7 @@ namespace cpu {
 namespace {
 
 HWY_EXPORT(widen_blocks);
-HWY_EXPORT(multiply_row);
-HWY_EXPORT(multiply_four_rows);
+HWY_EXPORT(multiply_rows);
 HWY_EXPORT(unpack_int8);
 HWY_EXPORT(multiply_int8_row);
 HWY_EXPORT(multiply_four_int8_rows);
@@ -438,17 +443,17 @@ Range units_in(Range range, const QuantizedProduct& shape) {
   return {items.first / lanes_per_unit, items.last / lanes_per_unit, range.grid};
 }
 
-/// Calls `f(first row, column, rows, weights of the column)` for each unit.
+/// Calls `f(first row, rows, first column, columns)` for adjacent units of a tile of rows.
 template <class F>
-void for_units(Range range, const std::uint8_t* weights, const QuantizedProduct& shape, BlockLayout layout,
-               F f) {
-  const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
-  for (std::uint64_t unit : units_in(range, shape)) {
-    const std::uint64_t block = unit / columns_per_block;
-    const std::uint64_t row = block % shape.tiles * rows_per_tile;
+void for_units(Range range, const QuantizedProduct& shape, F f) {
+  const Range units = units_in(range, shape);
+  for (std::uint64_t unit = units.first, next = unit; unit < units.last; unit = next) {
+    const std::uint64_t block = unit / columns_per_block, row = block % shape.tiles * rows_per_tile;
     const std::uint64_t column = block / shape.tiles * columns_per_block + unit % columns_per_block;
+    next = std::min(units.last, (block + 1) * columns_per_block);
     if (column < shape.columns && row < shape.rows)
-      f(row, column, std::min<std::uint64_t>(shape.rows - row, rows_per_tile), weights + column * row_bytes);
+      f(row, std::min<std::uint64_t>(shape.rows - row, rows_per_tile), column,
+        std::min(shape.columns - column, next - unit));
   }
 }
 
@@ -471,17 +476,12 @@ void dequantize(Range range, std::span<const std::uint8_t> blocks, std::span<flo
 
 void multiply_few_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                        std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
-  for_units(range, weights.data(), shape, layout,
-            [&](std::uint64_t row, std::uint64_t column, std::uint64_t rows, const std::uint8_t* of_column) {
-              const float* const from = x.data() + row * shape.inner;
-              float* const to = y.data() + row * shape.columns + column;
-              if (rows == rows_per_tile) {
-                HWY_DYNAMIC_DISPATCH(multiply_four_rows)
-                (from, shape.inner, of_column, layout, to, shape.columns);
-                return;
-              }
-              for (std::uint64_t r = 0; r < rows; ++r) HWY_DYNAMIC_DISPATCH(multiply_row)
-              (from + r * shape.inner, shape.inner, of_column, layout, to + r * shape.columns);
+  const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
+  for_units(range, shape,
+            [&](std::uint64_t row, std::uint64_t rows, std::uint64_t column, std::uint64_t columns) {
+              HWY_DYNAMIC_DISPATCH(multiply_rows)
+              (x.data() + row * shape.inner, rows, shape.inner, weights.data() + column * row_bytes, columns,
+               layout, y.data() + row * shape.columns + column, shape.columns);
             });
 }
 
@@ -489,29 +489,29 @@ void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<
                         std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
   const std::size_t blocks = shape.inner / 32;
   const std::size_t bytes = blocks * block_bytes({.type = BlockType::q8_0});
+  const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
   std::vector<std::int16_t> integers;
   std::vector<float> scales, sums;
-  std::uint64_t unpacked = shape.rows;  // the first row of those that are unpacked
-  for_units(range, weights.data(), shape, layout,
-            [&](std::uint64_t row, std::uint64_t column, std::uint64_t rows, const std::uint8_t* of_column) {
-              if (row != unpacked) {
-                unpacked = row;
-                integers.resize(rows * blocks * 32);
-                scales.resize(rows * blocks);
-                sums.resize(rows * blocks);
-                HWY_DYNAMIC_DISPATCH(unpack_int8)
-                (x.data() + row * bytes, rows * blocks, integers.data(), scales.data(), sums.data());
-              }
-              float* const to = y.data() + row * shape.columns + column;
-              if (rows == rows_per_tile) {
-                HWY_DYNAMIC_DISPATCH(multiply_four_int8_rows)
-                ({integers.data(), scales.data(), sums.data()}, blocks, of_column, layout, to, shape.columns);
-                return;
-              }
-              for (std::uint64_t r = 0; r < rows; ++r) HWY_DYNAMIC_DISPATCH(multiply_int8_row)
-              ({integers.data() + r * blocks * 32, scales.data() + r * blocks, sums.data() + r * blocks},
-               blocks, of_column, layout, to + r * shape.columns);
-            });
+  for_units(
+      range, shape, [&](std::uint64_t row, std::uint64_t rows, std::uint64_t column, std::uint64_t columns) {
+        integers.resize(rows * blocks * 32);
+        scales.resize(rows * blocks);
+        sums.resize(rows * blocks);
+        HWY_DYNAMIC_DISPATCH(unpack_int8)
+        (x.data() + row * bytes, rows * blocks, integers.data(), scales.data(), sums.data());
+        for (std::uint64_t c = column; c < column + columns; ++c) {
+          const std::uint8_t* const of_column = weights.data() + c * row_bytes;
+          float* const to = y.data() + row * shape.columns + c;
+          if (rows == rows_per_tile) {
+            HWY_DYNAMIC_DISPATCH(multiply_four_int8_rows)
+            ({integers.data(), scales.data(), sums.data()}, blocks, of_column, layout, to, shape.columns);
+            continue;
+          }
+          for (std::uint64_t r = 0; r < rows; ++r) HWY_DYNAMIC_DISPATCH(multiply_int8_row)
+          ({integers.data() + r * blocks * 32, scales.data() + r * blocks, sums.data() + r * blocks}, blocks,
+           of_column, layout, to + r * shape.columns);
+        }
+      });
 }
 
 void multiply_many_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
