@@ -27,6 +27,9 @@ bool uses_upper_parts() {
   return (low & (1u << 2 | 1u << 6)) != 0;
 }
 
+/// Sets all bits of a register.
+void use_upper_parts() { asm volatile("vcmpps $15, %%ymm0, %%ymm0, %%ymm0" ::: "xmm0"); }
+
 void zero_upper_parts() {
   asm volatile("vzeroupper" ::
                    : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
@@ -34,12 +37,16 @@ void zero_upper_parts() {
 }
 
 /// Whether the processor tells which registers are in use: XGETBV with 1 (Intel, "Software Developer's Manual", volume 1, 13.2).
+/// It may always say that they are.
 bool tells_use() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) return false;
+  constexpr unsigned needed = bit_OSXSAVE | bit_AVX;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & needed) != needed) return false;
   if (__get_cpuid_count(13, 1, &a, &b, &c, &d) == 0 || (a & 4u) == 0) return false;
+  use_upper_parts();
+  const bool used = uses_upper_parts();
   zero_upper_parts();
-  return !uses_upper_parts();  // some processors say that they always are
+  return used && !uses_upper_parts();
 }
 
 }  // namespace
