@@ -196,8 +196,13 @@ template <class T>
 void add_all(Selection<T>& selection, std::span<const T> x, std::span<const std::uint32_t> columns,
              std::uint32_t flip) {
   if (!columns.empty()) {
-    for (std::size_t i = 0; i < x.size(); ++i)
-      if (columns[i] != no_column) selection.add(key_of(x[i], flip), static_cast<std::uint32_t>(i));
+    for (std::size_t i = 0; i < x.size();)
+      if (columns[i] == no_column) {
+        i = next_place_below(columns, i, 0, no_column);  // many follow each other
+      } else {
+        selection.add(key_of(x[i], flip), static_cast<std::uint32_t>(i));
+        ++i;
+      }
     return;
   }
   std::size_t i = 0;
