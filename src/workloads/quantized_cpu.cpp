@@ -197,27 +197,30 @@ void multiply_tile(const float* x, std::size_t inner, const std::uint8_t* weight
     for (std::size_t c = 0; c < columns; ++c) y[r * y_step + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c]));
 }
 
+/// Calls `f(rows of a tile, its columns, first row, first column)` for tiles of at most `rows_per_tile` rows, with constants.
+template <class F>
+HWY_INLINE void for_tiles(std::size_t rows, std::size_t columns, F f) {
+  constexpr std::integral_constant<std::size_t, 1> one;
+  constexpr std::integral_constant<std::size_t, rows_per_tile> all_rows;
+  constexpr std::integral_constant<std::size_t, 4> wide;
+  const auto for_rows = [&](auto width, std::size_t c) HWY_ATTR {
+    if (rows == rows_per_tile) return f(all_rows, width, std::size_t{0}, c);
+    for (std::size_t r = 0; r < rows; ++r) f(one, width, r, c);
+  };
+  std::size_t c = 0;
+  for (; c + wide <= columns; c += wide) for_rows(wide, c);
+  for (; c < columns; ++c) for_rows(one, c);
+}
+
 /// The same for at most `rows_per_tile` rows and any number of columns.
 void multiply_rows(const float* x, std::size_t rows, std::size_t inner, const std::uint8_t* weights,
                    std::size_t columns, BlockLayout layout, float* y, std::size_t y_step) {
-  constexpr std::size_t wide = 4;
   const std::size_t row_bytes = (inner >> layout.group_log2) * layout.bytes();
   with_type(layout, [&](auto type) HWY_ATTR {
-    std::size_t c = 0;
-    for (std::size_t next = 0; c < columns; c = next) {
-      const bool is_wide = c + wide <= columns;
-      next = c + (is_wide ? wide : 1);
-      const std::uint8_t* const from = weights + c * row_bytes;
-      if (rows == rows_per_tile) {
-        const auto multiply =
-            is_wide ? multiply_tile<type(), rows_per_tile, wide> : multiply_tile<type(), rows_per_tile, 1>;
-        multiply(x, inner, from, row_bytes, layout, y + c, y_step);
-      } else {
-        const auto multiply = is_wide ? multiply_tile<type(), 1, wide> : multiply_tile<type(), 1, 1>;
-        for (std::size_t r = 0; r < rows; ++r)
-          multiply(x + r * inner, inner, from, row_bytes, layout, y + r * y_step + c, y_step);
-      }
-    }
+    for_tiles(rows, columns, [&](auto of_rows, auto of_columns, std::size_t r, std::size_t c) HWY_ATTR {
+      multiply_tile<type(), of_rows(), of_columns()>(x + r * inner, inner, weights + c * row_bytes, row_bytes,
+                                                     layout, y + r * y_step + c, y_step);
+    });
   });
 }
 
@@ -253,57 +256,70 @@ void unpack_int8(const std::uint8_t* blocks, std::size_t count, std::int16_t* in
   }
 }
 
-/// Sets y[r y_step] to the product of row r of x, of `blocks` blocks, with a row of weights.
-template <BlockType type, std::size_t rows>
-void multiply_int8_as(Int8Rows x, std::size_t blocks, const std::uint8_t* weights, BlockLayout given,
-                      float* y, std::size_t y_step) {
+/// Sets y[r y_step + c] to the product of row r of x, of `blocks` blocks, with row c of weights.
+template <BlockType type, std::size_t rows, std::size_t columns>
+void multiply_int8_tile(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights,
+                        std::size_t row_bytes, BlockLayout given, float* y, std::size_t y_step) {
   const BlockLayout layout = known_layout<type>(given);
   const D16 d16;
   const D32 d32;
   const hn::RebindToFloat<D32> d;
-  using Floats = hn::Vec<decltype(d)>;
   using Integers = hn::Vec<D32>;
+  constexpr std::size_t most = hn::MaxLanes(D()), lanes = hn::MaxLanes(D16()), vectors = 32 / lanes;
   const std::size_t n = layout.group(), per_block = n / 32, bytes = layout.bytes();
-  Floats sums[rows];
-  float minima[rows] = {};
-  for (Floats& sum : sums) sum = hn::Zero(d);
-  for (std::size_t first = 0; first < blocks; first += per_block, weights += bytes) {
-    const BlockHeader header = header_of<type>(weights, half_at(weights));
-    // An integer less this part of the zero has 16 bits. Zeros that `quantize` makes have no other part.
-    const int zero = static_cast<int>(header.zero), part_of_zero = std::clamp(zero, -16384, 16384);
-    const auto near_zero = hn::Set(d16, static_cast<std::int16_t>(part_of_zero));
-    for (std::size_t part = 0; part < per_block; ++part)
-      for (std::size_t r = 0; r < rows; ++r) {
-        const std::size_t block = r * blocks + first + part;
-        Integers products = hn::Zero(d32), others = products;
-        for (std::size_t i = 0; i < 32; i += hn::Lanes(d16)) {
-          const auto q =
-              hn::Sub(load_integers<is_narrow<type>>(weights + layout.header, n, part * 32 + i), near_zero);
-          products = hn::ReorderWidenMulAccumulate(d32, q, hn::LoadU(d16, x.integers + 32 * block + i),
-                                                   products, others);
+  hn::Vec<decltype(d)> sums[rows][columns];
+  float minima[rows][columns] = {};
+  for (auto& of_row : sums)
+    for (auto& sum : of_row) sum = hn::Zero(d);
+  std::size_t first = 0;  // block of x
+  for (std::size_t rest = blocks / per_block, count = 0; rest != 0; rest -= count) {
+    HWY_ALIGN float scales[columns][most];
+    count = std::min(rest, most);
+    for (std::size_t c = 0; c < columns; ++c) read_scales(weights + c * row_bytes, count, bytes, scales[c]);
+    for (std::size_t k = 0; k < count; ++k, weights += bytes, first += per_block)
+      for (std::size_t c = 0; c < columns; ++c) {
+        const std::uint8_t* const at = weights + c * row_bytes;
+        hwy::Prefetch(at + columns * row_bytes);  // of the next tile
+        const BlockHeader header = header_of<type>(at, scales[c][k]);
+        // An integer less this part of the zero has 16 bits. Zeros that `quantize` makes have no other part.
+        const int zero = static_cast<int>(header.zero), part_of_zero = std::clamp(zero, -16384, 16384);
+        const auto near_zero = hn::Set(d16, static_cast<std::int16_t>(part_of_zero));
+        for (std::size_t part = 0; part < per_block; ++part) {
+          hn::Vec<D16> q[vectors];
+          for (std::size_t v = 0; v < vectors; ++v)
+            q[v] = hn::Sub(load_integers<is_narrow<type>>(at + layout.header, n, part * 32 + v * lanes),
+                           near_zero);
+          for (std::size_t r = 0; r < rows; ++r) {
+            const std::size_t block = r * blocks + first + part;
+            Integers products = hn::Zero(d32), others = products;
+            for (std::size_t v = 0; v < vectors; ++v)
+              products = hn::ReorderWidenMulAccumulate(
+                  d32, q[v], hn::LoadU(d16, x.integers + 32 * block + v * lanes), products, others);
+            const auto scale = hn::Mul(hn::Set(d, x.scales[block]), hn::Set(d, header.scale));
+            sums[r][c] = hn::MulAdd(scale, hn::ConvertTo(d, hn::Add(products, others)), sums[r][c]);
+            if constexpr (has_minimum<type>) minima[r][c] += x.sums[block] * header.minimum;
+            if (zero != part_of_zero)
+              minima[r][c] -= x.sums[block] * header.scale * static_cast<float>(zero - part_of_zero);
+          }
         }
-        products = hn::Add(products, others);
-        sums[r] = hn::MulAdd(hn::Set(d, x.scales[block] * header.scale), hn::ConvertTo(d, products), sums[r]);
-        if constexpr (has_minimum<type>) minima[r] += x.sums[block] * header.minimum;
-        if (zero != part_of_zero)
-          minima[r] -= x.sums[block] * header.scale * static_cast<float>(zero - part_of_zero);
       }
   }
-  for (std::size_t r = 0; r < rows; ++r) y[r * y_step] = hn::GetLane(hn::SumOfLanes(d, sums[r])) + minima[r];
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c)
+      y[r * y_step + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c])) + minima[r][c];
 }
-template <std::size_t rows>
-void multiply_int8_of(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights, BlockLayout layout,
-                      float* y, std::size_t y_step) {
-  with_type(layout, [&](auto type)
-                        HWY_ATTR { multiply_int8_as<type(), rows>(x, blocks, weights, layout, y, y_step); });
-}
-void multiply_int8_row(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights,
-                       const BlockLayout& layout, float* y) {
-  multiply_int8_of<1>(x, blocks, weights, layout, y, 1);
-}
-void multiply_four_int8_rows(const Int8Rows& x, std::size_t blocks, const std::uint8_t* weights,
-                             const BlockLayout& layout, float* y, std::size_t y_step) {
-  multiply_int8_of<rows_per_tile>(x, blocks, weights, layout, y, y_step);
+
+/// The same for at most `rows_per_tile` rows and any number of columns.
+void multiply_int8(const Int8Rows& x, std::size_t rows, std::size_t blocks, const std::uint8_t* weights,
+                   std::size_t columns, const BlockLayout& layout, float* y, std::size_t y_step) {
+  const std::size_t row_bytes = (32 * blocks >> layout.group_log2) * layout.bytes();
+  with_type(layout, [&](auto type) HWY_ATTR {
+    for_tiles(rows, columns, [&](auto of_rows, auto of_columns, std::size_t r, std::size_t c) HWY_ATTR {
+      multiply_int8_tile<type(), of_rows(), of_columns()>(
+          {x.integers + r * blocks * 32, x.scales + r * blocks, x.sums + r * blocks}, blocks,
+          weights + c * row_bytes, row_bytes, layout, y + r * y_step + c, y_step);
+    });
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -323,8 +339,7 @@ namespace {
 HWY_EXPORT(widen_blocks);
 HWY_EXPORT(multiply_rows);
 HWY_EXPORT(unpack_int8);
-HWY_EXPORT(multiply_int8_row);
-HWY_EXPORT(multiply_four_int8_rows);
+HWY_EXPORT(multiply_int8);
 
 /// The largest element by size, the first of several, and the range.
 struct Extent {
@@ -499,18 +514,9 @@ void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<
         sums.resize(rows * blocks);
         HWY_DYNAMIC_DISPATCH(unpack_int8)
         (x.data() + row * bytes, rows * blocks, integers.data(), scales.data(), sums.data());
-        for (std::uint64_t c = column; c < column + columns; ++c) {
-          const std::uint8_t* const of_column = weights.data() + c * row_bytes;
-          float* const to = y.data() + row * shape.columns + c;
-          if (rows == rows_per_tile) {
-            HWY_DYNAMIC_DISPATCH(multiply_four_int8_rows)
-            ({integers.data(), scales.data(), sums.data()}, blocks, of_column, layout, to, shape.columns);
-            continue;
-          }
-          for (std::uint64_t r = 0; r < rows; ++r) HWY_DYNAMIC_DISPATCH(multiply_int8_row)
-          ({integers.data() + r * blocks * 32, scales.data() + r * blocks, sums.data() + r * blocks}, blocks,
-           of_column, layout, to + r * shape.columns);
-        }
+        HWY_DYNAMIC_DISPATCH(multiply_int8)
+        ({integers.data(), scales.data(), sums.data()}, rows, blocks, weights.data() + column * row_bytes,
+         columns, layout, y.data() + row * shape.columns + column, shape.columns);
       });
 }
 
