@@ -1,5 +1,4 @@
 // The vector registers after the host code of workloads.
-#include <catch2/catch_test_macros.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/half.hpp>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "cpu.hpp"
+#include "support/catch.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
