@@ -17,6 +17,8 @@ struct BlockLayout {
 
   constexpr std::size_t group() const { return std::size_t{1} << group_log2; }
   constexpr std::size_t bytes() const { return header + group() * bits / 8; }
+  /// Returns the size of the blocks of so many elements.
+  constexpr std::size_t bytes_of(std::size_t elements) const { return (elements >> group_log2) * bytes(); }
 };
 
 /// Lays out blocks of a valid quantization.

@@ -212,10 +212,10 @@ HWY_INLINE void for_tiles(std::size_t rows, std::size_t columns, F f) {
   for (; c < columns; ++c) for_rows(one, c);
 }
 
-/// The same for at most `rows_per_tile` rows and any number of columns.
+/// Like `multiply_tile`, for at most `rows_per_tile` rows and any number of columns.
 void multiply_rows(const float* x, std::size_t rows, std::size_t inner, const std::uint8_t* weights,
                    std::size_t columns, BlockLayout layout, float* y, std::size_t y_step) {
-  const std::size_t row_bytes = (inner >> layout.group_log2) * layout.bytes();
+  const std::size_t row_bytes = layout.bytes_of(inner);
   with_type(layout, [&](auto type) HWY_ATTR {
     for_tiles(rows, columns, [&](auto of_rows, auto of_columns, std::size_t r, std::size_t c) HWY_ATTR {
       multiply_tile<type(), of_rows(), of_columns()>(x + r * inner, inner, weights + c * row_bytes, row_bytes,
@@ -309,10 +309,10 @@ void multiply_int8_tile(const Int8Rows& x, std::size_t blocks, const std::uint8_
       y[r * y_step + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c])) + minima[r][c];
 }
 
-/// The same for at most `rows_per_tile` rows and any number of columns.
+/// Like `multiply_int8_tile`, for at most `rows_per_tile` rows and any number of columns.
 void multiply_int8(const Int8Rows& x, std::size_t rows, std::size_t blocks, const std::uint8_t* weights,
                    std::size_t columns, const BlockLayout& layout, float* y, std::size_t y_step) {
-  const std::size_t row_bytes = (32 * blocks >> layout.group_log2) * layout.bytes();
+  const std::size_t row_bytes = layout.bytes_of(32 * blocks);
   with_type(layout, [&](auto type) HWY_ATTR {
     for_tiles(rows, columns, [&](auto of_rows, auto of_columns, std::size_t r, std::size_t c) HWY_ATTR {
       multiply_int8_tile<type(), of_rows(), of_columns()>(
@@ -432,13 +432,14 @@ void multiply_block(std::size_t row, std::size_t row_end, std::size_t column, st
                     const float* x, const std::uint8_t* weights, float* y, const QuantizedProduct& shape,
                     BlockLayout layout) {
   constexpr std::size_t stretch = 512;
-  const std::size_t columns = column_end - column, n = layout.group(), bytes = layout.bytes();
-  const std::size_t row_bytes = shape.inner / n * bytes;
+  const std::size_t columns = column_end - column, n = layout.group();
+  const std::size_t row_bytes = layout.bytes_of(shape.inner);
   const auto memory = hwy::AllocateAligned<float>(stretch * columns);
   for (std::size_t first = 0; first < shape.inner || first == 0; first += stretch) {
     const std::size_t inner = std::min<std::size_t>(stretch, shape.inner - first);
     for (std::size_t i = 0; i < columns; ++i) HWY_DYNAMIC_DISPATCH(widen_blocks)
-    (weights + (column + i) * row_bytes + first / n * bytes, inner / n, layout, memory.get() + i * inner);
+    (weights + (column + i) * row_bytes + layout.bytes_of(first), inner / n, layout,
+     memory.get() + i * inner);
     multiply(Block{.rows = row_end - row,
                    .columns = columns,
                    .inner = inner,
@@ -491,7 +492,7 @@ void dequantize(Range range, std::span<const std::uint8_t> blocks, std::span<flo
 
 void multiply_few_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                        std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
-  const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
+  const std::size_t row_bytes = layout.bytes_of(shape.inner);
   for_units(range, shape,
             [&](std::uint64_t row, std::uint64_t rows, std::uint64_t column, std::uint64_t columns) {
               HWY_DYNAMIC_DISPATCH(multiply_rows)
@@ -504,7 +505,7 @@ void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<
                         std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
   const std::size_t blocks = shape.inner / 32;
   const std::size_t bytes = blocks * block_bytes({.type = BlockType::q8_0});
-  const std::size_t row_bytes = (shape.inner >> layout.group_log2) * layout.bytes();
+  const std::size_t row_bytes = layout.bytes_of(shape.inner);
   std::vector<std::int16_t> integers;
   std::vector<float> scales, sums;
   for_units(

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
-#include <vector>
 
 #include "cpu.hpp"
 #include "distribution.hpp"
@@ -296,19 +295,24 @@ void move_by_digits(ConstLine<T> from, std::size_t n, Line<T> to, std::uint32_t*
 template <class T>
 inline constexpr int bits_below = sizeof(T) == 2 ? 16 : 0;
 
-/// Memory of a line, which grows.
+/// Memory of a line, which grows. The next line does not keep the elements of the last one.
 template <class T>
 class LineMemory {
  public:
   Line<T> line(std::size_t n, bool has_values) {
-    if (keys_.size() < n) keys_.resize(n);
-    if (has_values && values_.size() < n) values_.resize(n);
-    return {keys_.data(), has_values ? values_.data() : nullptr};
+    if (size_ < n) {
+      keys_ = std::make_unique_for_overwrite<T[]>(n);
+      values_ = nullptr;
+      size_ = n;
+    }
+    if (has_values && values_ == nullptr) values_ = std::make_unique_for_overwrite<std::uint32_t[]>(size_);
+    return {keys_.get(), has_values ? values_.get() : nullptr};
   }
 
  private:
-  std::vector<T> keys_;
-  std::vector<std::uint32_t> values_;
+  std::size_t size_ = 0;
+  std::unique_ptr<T[]> keys_;
+  std::unique_ptr<std::uint32_t[]> values_;
 };
 
 /// Sorts lines. Reuses the memory that it needs.
@@ -566,16 +570,13 @@ void sort_first(Range range, std::span<const T> keys, std::span<const std::uint3
     });
     return;
   }
-  std::unique_ptr<T[]> some_keys;
-  std::unique_ptr<std::uint32_t[]> some_values;
+  LineMemory<T> memory;
   for_segments(range, shape, [&](std::uint64_t row, std::uint64_t, std::uint64_t first, std::uint64_t size) {
     const std::uint64_t begin = row * shape.columns + first;
     const Limits<T> limits = limits_at<T>(bases.data() + limits_of(row, shape));
     const ConstLine<T> line = line_at(keys, values, begin, first);
     const Line<T> to = line_at(sorted_keys, sorted_values, begin);
-    if (some_keys == nullptr) some_keys = std::make_unique_for_overwrite<T[]>(3 * segment_size);
-    if (some_values == nullptr && to.values != nullptr)
-      some_values = std::make_unique_for_overwrite<std::uint32_t[]>(3 * segment_size);
+    const Line<T> some = memory.line(3 * segment_size, to.values != nullptr);
     distribute<T>({.keys = line.keys,
                    .values = line.values,
                    .column = line.column,
@@ -584,8 +585,8 @@ void sort_first(Range range, std::span<const T> keys, std::span<const std::uint3
                    .limits = limits.data(),
                    .keys_to = to.keys,
                    .values_to = to.values,
-                   .some_keys = some_keys.get(),
-                   .some_values = some_values.get()});
+                   .some_keys = some.keys,
+                   .some_values = some.values});
   });
 }
 
