@@ -167,7 +167,8 @@ std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
 /// Finds the mean run time of jobs as this one, which its own run time is added to.
 void Core::observe_locked(Record& record) noexcept {
   if (!options_.refuse_unreachable && (options_.batch_limit == 1 || record.queue == on_threads)) return;
-  const std::uint64_t key = record.program << 24 | record.queue << 8 | std::bit_width(record.size.count);
+  const std::uint64_t key = record.program << 24 | record.queue << 8 |
+                            static_cast<std::uint64_t>(std::bit_width(record.size.count));
   const auto row = run_times_.find(key);
   try {
     if (row != run_times_.end())
