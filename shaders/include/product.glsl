@@ -26,10 +26,12 @@ struct Product {
 #ifdef INT8
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Ints { int at[]; };
 #define Results Ints
+#define SUM int
 #define Sums ivec4
 #define ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
 #else
 #define Results Floats
+#define SUM float
 #define Sums vec4
 #define ADD_PRODUCT(a, b, c) fma(a, b, c)
 #endif
@@ -92,44 +94,53 @@ float finished(float sum, uvec2 index, uint column) {
 }
 #endif
 
+uvec2 row_of_c(uint n, uint row) { return plus(times(shape.c_step, n), product(row, shape.columns)); }
+
 #ifdef ROUNDED
+// Writes elements `at` and `at` + 1 of a row, as far as it has them.
+void write_pair(uvec2 row, uint at, vec2 values) {
+  if (at >= shape.columns) return;
+  const uint count = min(shape.columns - at, 2);
+  const uvec2 first = plus(row, uvec2(at, 0));
+  uint bits = 0;
+  for (uint j = 0; j < count; ++j) {
+    const uvec2 index = plus(first, uvec2(j, 0));
+    const float before = shape.first != 0 ? ConstFloats(element(uvec2(sums.data), index)).at[0] : 0.0;
+    bits |= narrow(floatBitsToUint(finished(before + values[j], index, at + j))) << (16 * j);
+  }
+  write_bytes(half_element(uvec2(c.data), first), 2 * count, bits);
+}
 void write_row(uint n, uint row, uint column, Sums values) {
   if (row >= shape.rows) return;
-  const uvec2 line = plus(times(shape.c_step, n), product(row, shape.columns));
-  for (uint i = 0; i < 4; i += 2) {
-    const uint at = column + columns_of_invocation[i];
-    if (at >= shape.columns) return;
-    const uint count = min(shape.columns - at, 2);
-    const uvec2 first = plus(line, uvec2(at, 0));
-    uint bits = 0;
-    for (uint j = 0; j < count; ++j) {
-      const uvec2 index = plus(first, uvec2(j, 0));
-      const float before = shape.first != 0 ? ConstFloats(element(uvec2(sums.data), index)).at[0] : 0.0;
-      bits |= narrow(floatBitsToUint(finished(before + values[i + j], index, at + j))) << (16 * j);
-    }
-    write_bytes(half_element(uvec2(c.data), first), 2 * count, bits);
-  }
+  write_pair(row_of_c(n, row), column, values.xy);
+  write_pair(row_of_c(n, row), column + 32, values.zw);
 }
 #else
+void write_element(Results to, uvec2 row, uint at, SUM value) {
+  to.at[at] = finished(shape.first != 0 ? to.at[at] + value : value, plus(row, uvec2(at, 0)), at);
+}
 void write_row(uint n, uint row, uint column, Sums values) {
   if (row >= shape.rows) return;
-  const uvec2 line = plus(times(shape.c_step, n), product(row, shape.columns));
+  const uvec2 line = row_of_c(n, row);
   Results to = Results(element(uvec2(c.data), line));
   for (uint i = 0; i < 4; ++i) {
     const uint at = column + columns_of_invocation[i];
     if (at >= shape.columns) return;
-    to.at[at] = finished(shape.first != 0 ? to.at[at] + values[i] : values[i], plus(line, uvec2(at, 0)), at);
+    write_element(to, line, at, values[i]);
   }
 }
 #endif
 
-// Returns {column, row, matrix} of the first element of this workgroup's tile of c. The matrix is `shape.batch` or more if
-// there is no tile. Tiles are numbered in blocks of 4 x 4, for locality in caches and because the host computes whole
-// blocks. Blocks are numbered matrix after matrix.
-uvec3 first_of_tile() {
-  const uint number = flat_unit(8);
+// Returns {column, row, matrix} of the first element of tile `number` of c. The matrix is `shape.batch` or more if there is no
+// such tile. Tiles are numbered in blocks of 256 x 256, for locality in caches and because the host computes whole blocks.
+// Blocks have 2^side_log2 tiles in each direction and are numbered matrix after matrix.
+uvec3 first_of_tile(uint number, uint side_log2) {
   const uint across = (shape.columns + 255) / 256, blocks = across * ((shape.rows + 255) / 256);
   if (blocks == 0) return uvec3(0, 0, shape.batch);
-  const uint n = (number >> 4) / blocks, block = (number >> 4) % blocks;
-  return uvec3((uvec2(block % across, block / across) * 4 + uvec2(number & 3, number >> 2 & 3)) * 64, n);
+  const uint tiles = number >> 2 * side_log2, mask = (1u << side_log2) - 1;
+  const uint n = tiles / blocks, block = tiles % blocks;
+  const uvec2 first = uvec2(block % across, block / across) << side_log2;
+  return uvec3((first + uvec2(number & mask, number >> side_log2 & mask)) * (256 >> side_log2), n);
 }
+// Returns the first element of this workgroup's tile of 64 x 64.
+uvec3 first_of_tile() { return first_of_tile(flat_unit(8), 2); }

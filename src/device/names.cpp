@@ -77,6 +77,7 @@ std::string_view name(Feature feature) noexcept {
     case Feature::parameters16: return "parameters16";
     case Feature::subgroups_clustered: return "subgroups_clustered";
     case Feature::memory_model: return "memory_model";
+    case Feature::cooperative_matrix: return "cooperative_matrix";
   }
   return "unknown";
 }

@@ -41,6 +41,12 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
   };
   if (source.language == "Glsl" && !compiler_)
     return refuse([] { return std::string("this build of wye has no GLSL compiler"); });
+  if (source.language == "Glsl" && features_.has(Feature::cooperative_matrix) &&
+      !GlslCompiler::knows_cooperative_matrix())
+    return refuse([] {
+      return std::string(
+          "the GLSL compiler of this build of wye does not know cooperative matrices (glslang 14 does)");
+    });
   if (!source.lacking.empty()) {
     if (why.find(source.lacking) != why.npos) return std::nullopt;
     return refuse([&] { return source.lacking; });

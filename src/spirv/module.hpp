@@ -30,6 +30,9 @@ using Words = std::vector<std::uint32_t>;
 
 inline constexpr std::size_t header_words = 5;
 
+/// SPV_KHR_cooperative_matrix, which older headers of SPIR-V lack.
+inline constexpr auto cooperative_matrix = static_cast<spv::Capability>(6022);
+
 /// Calls `f(Op, words of the instruction)` for each instruction in order.
 /// Returns the word after the last instruction that ends inside the module: `words.size()` unless the module is truncated.
 template <class Word, class F>

@@ -96,16 +96,18 @@ typename ProductKernel<T, C>::Source vendor_source(VendorFunction function) {
 /// The code that multiplies on CUDA if it can be used.
 enum class Vendor : std::uint8_t { none, cublas, cublaslt };
 
-/// The texts of products: `standard` for all devices, `tiled` for GPUs by GLSL, `plain` for CUDA without tensor cores.
+/// The texts of products: `standard` for all devices, `tiled` for GPUs by GLSL, `plain` for CUDA without tensor cores,
+/// `cooperative` for GPUs with matrix units by GLSL.
 struct ProductTexts {
   const KernelText& standard;
   const KernelText& tiled;
   const KernelText* plain = nullptr;
+  const KernelText* cooperative = nullptr;
 };
 
 /// A kernel of one arithmetic: of wye alone, and the same with each function of a vendor. The probe of a function opens its
 /// library, so a runtime without CUDA never opens it. On CUDA without a library, autotuning chooses between `standard` and
-/// `plain`; on GPUs that take GLSL, between `tiled` and `standard`.
+/// `plain`; on GPUs that take GLSL, between `cooperative`, `tiled` and `standard`.
 template <class T, class C>
 class ProductVariants {
  public:
@@ -117,9 +119,13 @@ class ProductVariants {
             with(texts.standard, VendorFunction{cublaslt::multiply, cublaslt::probe, arithmetic})) {
     for (Result<ProductKernel<T, C>>* kernel : {&own_, &own_for_few_rows_})
       if (texts.plain) *kernel = with_variant(std::move(*kernel), make_product_kernel<T, C>(*texts.plain));
-    const auto tiled = make_product_kernel<T, C>(texts.tiled, {}, tiled_adapters());
+    // Without measurements, devices use the first variant that names their type of adapter.
+    std::vector<Result<ProductKernel<T, C>>> for_gpus;
+    if (texts.cooperative) for_gpus.push_back(make_cooperative_kernel<T, C>(*texts.cooperative));
+    for_gpus.push_back(make_product_kernel<T, C>(texts.tiled, {}, tiled_adapters()));
     for (Result<ProductKernel<T, C>>* kernel : {&own_, &own_for_few_rows_, &with_cublas_, &with_cublaslt_})
-      *kernel = with_variant(std::move(*kernel), tiled);
+      for (const Result<ProductKernel<T, C>>& variant : for_gpus)
+        *kernel = with_variant(std::move(*kernel), variant);
   }
 
   const Result<ProductKernel<T, C>>& of(Vendor vendor, const Product& shape) const {
@@ -169,7 +175,8 @@ const auto& tf32_kernels() {
 }
 const auto& kernels_of(const Read<half>&) {
   static const ProductKernels<half, float> kernels(
-      {kernels::matmul_half, kernels::matmul_half_tiled, &kernels::matmul_half_plain},
+      {kernels::matmul_half, kernels::matmul_half_tiled, &kernels::matmul_half_plain,
+       &kernels::matmul_half_cooperative},
       cublas::Arithmetic::float16);
   return kernels;
 }
@@ -181,7 +188,8 @@ const auto& kernels_of(const Read<bfloat16>&) {
 }
 const auto& rounded_kernels_of(const Read<half>&) {
   static const ProductVariants<half, Write<half>> kernels(
-      {kernels::matmul_half_rounded, kernels::matmul_half_rounded_tiled, &kernels::matmul_half_rounded_plain},
+      {kernels::matmul_half_rounded, kernels::matmul_half_rounded_tiled, &kernels::matmul_half_rounded_plain,
+       &kernels::matmul_half_rounded_cooperative},
       cublas::Arithmetic::float16_rounded);
   return kernels;
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// Kernels of products and of attention, made of equivalent texts. CUDA texts use tensor cores if possible;
-/// those named `<name>_plain` do not. GLSL variants named `<name>_tiled` use shared memory.
+/// those named `<name>_plain` do not. GLSL variants named `<name>_tiled` use shared memory, those named `<name>_cooperative`
+/// cooperative matrices.
 #include <wye/device/adapter.hpp>
 #include <wye/device/parameter.hpp>
 
@@ -72,6 +73,17 @@ Result<ProductKernel<T, C>> make_product_kernel(const KernelText& text,
                                                 std::vector<AdapterType> adapters = {}) {
   using Parameters = ProductParameters<T, C>;
   return Parameters::make(text, Parameters::names(), std::move(others), std::move(adapters));
+}
+
+/// Makes a product kernel of a GLSL text with cooperative matrices. A workgroup computes 128 x 128 elements of c.
+template <class T, class C>
+Result<ProductKernel<T, C>> make_cooperative_kernel(const KernelText& text,
+                                                    std::vector<AdapterType> adapters = tiled_adapters()) {
+  return ProductKernel<T, C>::make({.name = text.name,
+                                    .sources = {glsl_source(text, Extent3(1024))},
+                                    .parameters = ProductParameters<T, C>::names(),
+                                    .adapters = std::move(adapters),
+                                    .features = {Feature::cooperative_matrix}});
 }
 
 /// The names of the parameters of attention kernels, without and with a mask.

@@ -19,9 +19,9 @@ TEST_CASE("every value of the device room has a name", "[device]") {
     words.insert(name(static_cast<ElementType>(i)));
   CHECK(words.size() == static_cast<unsigned>(ElementType::uint64) + 1);
   words.clear();
-  for (unsigned i = 0; i <= static_cast<unsigned>(Feature::memory_model); ++i)
+  for (unsigned i = 0; i <= static_cast<unsigned>(Feature::cooperative_matrix); ++i)
     words.insert(name(static_cast<Feature>(i)));
-  CHECK(words.size() == static_cast<unsigned>(Feature::memory_model) + 1);
+  CHECK(words.size() == static_cast<unsigned>(Feature::cooperative_matrix) + 1);
   CHECK(words.count("unknown") == 0);
 
   CHECK(to_string(Features{Feature::int64, Feature::float64}) == "float64, int64");

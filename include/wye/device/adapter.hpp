@@ -32,6 +32,7 @@ enum class Feature : std::uint8_t {
   parameters16,         ///< 16-bit scalar parameters
   subgroups_clustered,  ///< arithmetic across clusters of a subgroup
   memory_model,         ///< the Vulkan memory model
+  cooperative_matrix,   ///< products of half matrices of a subgroup, added in float (`Limits::cooperative_matrix`)
 };
 
 /// Returns "float64" and the like.
@@ -87,6 +88,9 @@ struct Limits {
   std::uint32_t bound_buffers = 16;            ///< descriptor-bound operands of one dispatch
   std::uint32_t offset_alignment = 1;          ///< of descriptor-bound ranges, bytes
   std::uint32_t subgroup_size = 1;
+  /// Rows, columns and inner dimension of products of cooperative matrices, each 8 or 16; 0 without the feature. Kernels that
+  /// use the feature get them as the specialization constants 2000, 2001 and 2002, unless their source sets these.
+  Extent3 cooperative_matrix{0, 0, 0};
 };
 
 /// Memory of a device at the time of the call.

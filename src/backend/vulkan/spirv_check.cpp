@@ -26,6 +26,7 @@ std::optional<bool> offers(Capability capability, const PhysicalDevice& physical
   const auto subgroup = [&](VkSubgroupFeatureFlags flag) {
     return (physical.subgroup_operations & flag) != 0;
   };
+  if (capability == spirv::cooperative_matrix) return physical.info.features.has(Feature::cooperative_matrix);
   switch (capability) {
     case Capability::Matrix:
     case Capability::Shader:
@@ -84,6 +85,7 @@ std::optional<bool> offers(std::string_view extension, const PhysicalDevice& phy
   if (in(of_1_2)) return true;
   if (in(of_1_3)) return physical.spirv_version >= spirv_of_1_3;
   if (extension == "SPV_EXT_shader_atomic_float_add") return physical.enabled.has_atomic_float;
+  if (extension == "SPV_KHR_cooperative_matrix") return physical.enabled.has_cooperative_matrix;
   return std::nullopt;
 }
 

@@ -38,6 +38,20 @@ Names extensions_of(const InstanceTable& vk, VkPhysicalDevice handle) {
   return names;
 }
 
+/// Returns the products of cooperative matrices of a device with VK_KHR_cooperative_matrix.
+std::vector<VkCooperativeMatrixPropertiesKHR> cooperative_matrices_of(const InstanceTable& vk,
+                                                                      VkPhysicalDevice handle) {
+  const auto list_them = vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR;
+  std::uint32_t count = 0;
+  if (!list_them || list_them(handle, &count, nullptr) != VK_SUCCESS) return {};
+  VkCooperativeMatrixPropertiesKHR empty{};
+  empty.sType = cooperative_matrix_properties;
+  std::vector<VkCooperativeMatrixPropertiesKHR> list(count, empty);
+  if (list_them(handle, &count, list.data()) < VK_SUCCESS) return {};
+  list.resize(count);
+  return list;
+}
+
 bool has(const Names& names, const char* name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -181,10 +195,14 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
     offered = enabled_in(*adopted.created);
   } else {
     offered.has_atomic_float = has(extensions, VK_EXT_SHADER_ATOMIC_FLOAT_EXTENSION_NAME);
+    offered.has_cooperative_matrix = has(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     vk.GetPhysicalDeviceFeatures2(handle, offered.link());
   }
   physical.enabled = wanted_of(offered);
-  info.features = features_of(physical.enabled, physical.subgroup_operations);
+  Extent3& matrix = info.limits.cooperative_matrix;
+  if (physical.enabled.cooperative_matrix.cooperativeMatrix)
+    matrix = cooperative_matrix_of(cooperative_matrices_of(vk, handle));
+  info.features = features_of(physical.enabled, physical.subgroup_operations, matrix);
 
   std::uint32_t families = 0;
   vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, nullptr);

@@ -40,6 +40,7 @@ Result<InstanceTable> load_instance(const LoaderTable& loader, VkInstance instan
 #undef WYE_VULKAN_LOAD
 #define WYE_VULKAN_LOAD(name) put(table.name, "vk" #name, get("vk" #name), wrap);
   WYE_VULKAN_MESSAGE_FUNCTIONS(WYE_VULKAN_LOAD)
+  WYE_VULKAN_MATRIX_FUNCTIONS(WYE_VULKAN_LOAD)
 #undef WYE_VULKAN_LOAD
   return table;
 }

@@ -9,6 +9,8 @@
 #include <functional>
 #include <string_view>
 
+#include "backend/vulkan/cooperative_matrix.hpp"
+
 namespace wye {
 inline namespace v0 {
 namespace vulkan {
@@ -32,6 +34,10 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
 /// Present only if VK_EXT_debug_utils is enabled.
 #define WYE_VULKAN_MESSAGE_FUNCTIONS(X) \
   X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
+
+/// Called only for devices with VK_KHR_cooperative_matrix. Null if the loader does not know the extension.
+#define WYE_VULKAN_MATRIX_FUNCTIONS(X) \
+  X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
 #define WYE_VULKAN_DEVICE_FUNCTIONS(X) \
   X(DestroyDevice) X(DeviceWaitIdle) X(GetDeviceQueue) X(QueueSubmit) \
@@ -61,6 +67,7 @@ struct LoaderTable {
 struct InstanceTable {
   WYE_VULKAN_INSTANCE_FUNCTIONS(WYE_VULKAN_MEMBER)
   WYE_VULKAN_MESSAGE_FUNCTIONS(WYE_VULKAN_MEMBER)
+  WYE_VULKAN_MATRIX_FUNCTIONS(WYE_VULKAN_MEMBER)
 };
 struct DeviceTable {
   WYE_VULKAN_DEVICE_FUNCTIONS(WYE_VULKAN_MEMBER)

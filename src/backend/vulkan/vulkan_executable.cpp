@@ -147,7 +147,18 @@ Result<VkPipeline> VulkanExecutable::make_pipeline(std::span<const std::uint32_t
   if (!remembered) return remembered.error();
   std::vector<VkSpecializationMapEntry> entries;
   std::vector<std::byte> values;
-  for (const device::Specialization& constant : artefact().specialization) {
+  std::vector<device::Specialization> constants = artefact().specialization;
+  const auto is_set = [&](std::uint32_t id) {
+    return std::ranges::find(constants, id, &device::Specialization::id) != constants.end();
+  };
+  if (artefact().needs.has(Feature::cooperative_matrix)) {
+    const Extent3& size = device.info().limits.cooperative_matrix;
+    const std::uint64_t sizes[] = {size.x, size.y, size.z};
+    for (std::size_t i = 0; i < 3; ++i)
+      if (const std::uint32_t id = cooperative_matrix_constants[i]; !is_set(id))
+        constants.push_back({.id = id, .size = 4, .bits = sizes[i]});
+  }
+  for (const device::Specialization& constant : constants) {
     const std::uint32_t size = constant.size == 8 ? 8 : 4;
     entries.push_back(
         {.constantID = constant.id, .offset = static_cast<std::uint32_t>(values.size()), .size = size});

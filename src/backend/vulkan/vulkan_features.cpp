@@ -11,14 +11,19 @@ VkPhysicalDeviceFeatures2* FeatureChain::link() noexcept {
   atomic_float.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT;
   core.pNext = &v11;
   v11.pNext = &v12;
-  v12.pNext = has_atomic_float ? &atomic_float : nullptr;
-  atomic_float.pNext = nullptr;
+  // Drivers get only the structs of extensions that they have.
+  cooperative_matrix.sType = cooperative_matrix_features;
+  cooperative_matrix.pNext = nullptr;
+  void* const rest = has_cooperative_matrix ? &cooperative_matrix : nullptr;
+  atomic_float.pNext = rest;
+  v12.pNext = has_atomic_float ? &atomic_float : rest;
   return &core;
 }
 
 FeatureChain wanted_of(const FeatureChain& offered) {
   FeatureChain wanted;
   wanted.has_atomic_float = offered.has_atomic_float;
+  wanted.has_cooperative_matrix = offered.has_cooperative_matrix;
   const auto take = [&](auto part, auto member) { (wanted.*part).*member = (offered.*part).*member; };
   using Core = VkPhysicalDeviceFeatures;
   for (const auto member : {&Core::shaderInt64, &Core::shaderFloat64, &Core::shaderInt16})
@@ -40,6 +45,9 @@ FeatureChain wanted_of(const FeatureChain& offered) {
   for (const auto member :
        {&AtomicFloat::shaderBufferFloat32Atomics, &AtomicFloat::shaderBufferFloat32AtomicAdd})
     take(&FeatureChain::atomic_float, member);
+  // SPIR-V requires the memory model for cooperative matrices.
+  if (wanted.v12.vulkanMemoryModel)
+    take(&FeatureChain::cooperative_matrix, &VkPhysicalDeviceCooperativeMatrixFeaturesKHR::cooperativeMatrix);
   return wanted;
 }
 
@@ -63,6 +71,11 @@ FeatureChain enabled_in(const VkDeviceCreateInfo& created) {
   VkPhysicalDeviceVulkan12Features& v12 = chain.v12;
   for (auto* next = static_cast<const VkBaseInStructure*>(created.pNext); next; next = next->pNext) {
     const VkBaseInStructure& one = *next;
+    if (one.sType == cooperative_matrix_features) {  // no enumerator of older headers
+      chain.cooperative_matrix = copied<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(one);
+      chain.has_cooperative_matrix = true;
+      continue;
+    }
     switch (one.sType) {
       case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2:
         chain.core = copied<VkPhysicalDeviceFeatures2>(one);
@@ -134,7 +147,23 @@ std::string missing_of(const FeatureChain& chain) {
   return missing;
 }
 
-Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_operations) {
+Extent3 cooperative_matrix_of(std::span<const VkCooperativeMatrixPropertiesKHR> offered) {
+  constexpr auto half = VK_COMPONENT_TYPE_FLOAT16_KHR;
+  constexpr auto sum = VK_COMPONENT_TYPE_FLOAT32_KHR;
+  const auto fits = [](std::uint32_t size) { return size == 8 || size == 16; };
+  Extent3 best{0, 0, 0};
+  for (const VkCooperativeMatrixPropertiesKHR& one : offered) {
+    const bool types =
+        one.AType == half && one.BType == half && one.CType == sum && one.ResultType == sum;
+    const bool sizes = fits(one.MSize) && fits(one.NSize) && fits(one.KSize);
+    const Extent3 size(one.MSize, one.NSize, one.KSize);
+    if (types && sizes && one.scope == VK_SCOPE_SUBGROUP_KHR && size.count() > best.count()) best = size;
+  }
+  return best;
+}
+
+Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_operations,
+                     const Extent3& matrix) {
   constexpr VkSubgroupFeatureFlags all_subgroups =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
       VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
@@ -162,6 +191,7 @@ Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_
       {Feature::subgroups_clustered,
        subgroups && (subgroup_operations & VK_SUBGROUP_FEATURE_CLUSTERED_BIT) != 0},
       {Feature::memory_model, chain.v12.vulkanMemoryModel != 0},
+      {Feature::cooperative_matrix, chain.cooperative_matrix.cooperativeMatrix != 0 && matrix.count() != 0},
   };
   Features features;
   for (const auto& row : rows)

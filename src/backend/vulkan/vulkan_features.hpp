@@ -2,6 +2,7 @@
 /// The driver's features that wye enables, and the features of kernels that they allow.
 #include <wye/device/adapter.hpp>
 
+#include <span>
 #include <string>
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
@@ -16,7 +17,9 @@ struct FeatureChain {
   VkPhysicalDeviceVulkan11Features v11{};
   VkPhysicalDeviceVulkan12Features v12{};
   VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomic_float{};
-  bool has_atomic_float = false;  ///< whether VK_EXT_shader_atomic_float is available
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative_matrix{};
+  bool has_atomic_float = false;        ///< whether VK_EXT_shader_atomic_float is available
+  bool has_cooperative_matrix = false;  ///< whether VK_KHR_cooperative_matrix is available
 
   /// Links the structs and returns the head. The links are invalid after a copy or a move.
   VkPhysicalDeviceFeatures2* link() noexcept;
@@ -32,8 +35,13 @@ FeatureChain enabled_in(const VkDeviceCreateInfo& created);
 /// Returns the required features that `chain` lacks: "timelineSemaphore". Empty if it lacks none.
 std::string missing_of(const FeatureChain& chain);
 
-/// Returns the features that kernels may use.
-Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_operations);
+/// Returns the features that kernels may use. `matrix` is the size of cooperative matrices, or 0.
+Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_operations,
+                     const Extent3& matrix);
+
+/// Returns rows, columns and inner dimension of the largest usable product of half matrices with sums of float. Returns
+/// zeros if there is none.
+Extent3 cooperative_matrix_of(std::span<const VkCooperativeMatrixPropertiesKHR> offered);
 
 }  // namespace vulkan
 }  // namespace v0

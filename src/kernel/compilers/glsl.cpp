@@ -379,10 +379,14 @@ std::string GlslCompiler::build_id() {
                     GLSLANG_VERSION_FLAVOR, version, revision);
 }
 
+// glslang 13 generates other enumerants than SPV_KHR_cooperative_matrix has.
+bool GlslCompiler::knows_cooperative_matrix() noexcept { return GLSLANG_VERSION_MAJOR >= 14; }
+
 #else
 
 std::shared_ptr<const GlslCompiler> GlslCompiler::share() { return nullptr; }
 std::string GlslCompiler::build_id() { return {}; }
+bool GlslCompiler::knows_cooperative_matrix() noexcept { return false; }
 
 #endif
 

@@ -26,6 +26,8 @@ class GlslCompiler {
   static std::shared_ptr<const GlslCompiler> share();
   /// Returns the compiler's build and options, which are part of every key. Empty if there is no compiler.
   static std::string build_id();
+  /// Returns whether the compiler of this build knows GL_KHR_cooperative_matrix.
+  static bool knows_cooperative_matrix() noexcept;
 
   virtual ~GlslCompiler() = default;
   /// Compiles to SPIR-V 1.5 for Vulkan 1.2, without optimization: drivers optimize anyway, and better

@@ -72,6 +72,7 @@ constexpr Capability capabilities[] = {
     {spv::Capability::VulkanMemoryModel, "VulkanMemoryModel", true, Feature::memory_model},
     {spv::Capability::VulkanMemoryModelDeviceScope, "VulkanMemoryModelDeviceScope", true,
      Feature::memory_model},
+    {spirv::cooperative_matrix, "CooperativeMatrixKHR", true, Feature::cooperative_matrix},
     {spv::Capability::Linkage, "Linkage", false, {}},
     {spv::Capability::Kernel, "Kernel", false, {}},
     {spv::Capability::Sampled1D, "Sampled1D", false, {}},
