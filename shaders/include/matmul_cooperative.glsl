@@ -1,6 +1,6 @@
 // Products with cooperative matrices, for GPUs with matrix units. The workgroup copies 32 steps of the inner dimension at a time
 // to shared memory: 128 rows of a and 128 columns of b, 20 KiB. It loads the next ones to registers while it multiplies. A
-// subgroup computes 64 x 32 elements of c. If there are fewer than 8 subgroups, it computes several such regions in turn.
+// subgroup computes a region of c: 4 x 2 matrices. If there are more regions than subgroups, it computes several in turn.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require
@@ -15,16 +15,17 @@ layout(constant_id = 2001) const uint matrix_columns = 16;
 layout(constant_id = 2002) const uint matrix_inner = 16;
 
 const uint side = 128, depth = 32;
-const uint regions = 8, region_rows = 64, region_columns = 32;
-const uint rows_of_matrices = region_rows / matrix_rows, columns_of_matrices = region_columns / matrix_columns;
+const uint rows_of_matrices = 4, columns_of_matrices = 2, matrices = rows_of_matrices * columns_of_matrices;
+const uint matrix_size = matrix_rows * matrix_columns, regions = side * side / (matrices * matrix_size);
+const uint regions_across = side / (columns_of_matrices * matrix_columns);
 
 // Tiles of pairs, as stored: rows of steps, or steps of rows if the matrix is transposed. Padding of four words avoids bank
 // conflicts and keeps matrices aligned to 16 bytes.
 const uint steps_stride = depth / 2 + 4, lines_stride = side / 2 + 4;
-shared uint a_tile[side * steps_stride], b_tile[side * steps_stride];
+shared f16vec2 a_tile[side * steps_stride], b_tile[side * steps_stride];
 const uint pairs = side * depth / 2 / 256;  // that an invocation copies
-// A matrix of c per subgroup.
-shared float c_tile[regions * 256];
+// A matrix of each region of c.
+shared float c_tile[side * side / matrices];
 
 // Returns the pair and the line of the pair that an invocation copies.
 uvec2 place_of(uint i, bool adjacent) {
@@ -62,10 +63,11 @@ void main() {
   const uvec2 a_begin = times(shape.a_step, n), b_begin = times(shape.b_step, n);
   for (uint before = 0; before < regions; before += gl_NumSubgroups) {
     const uint region = before + gl_SubgroupID;
-    const uvec2 first = uvec2(region & 3, region >> 2) * uvec2(region_columns, region_rows);
+    const uvec2 first = uvec2(region % regions_across * columns_of_matrices, region / regions_across * rows_of_matrices) *
+                        uvec2(matrix_columns, matrix_rows);
     coopmat<float, gl_ScopeSubgroup, matrix_rows, matrix_columns, gl_MatrixUseAccumulator>
-        products[rows_of_matrices * columns_of_matrices];
-    [[unroll]] for (uint i = 0; i < rows_of_matrices * columns_of_matrices; ++i)
+        products[matrices];
+    [[unroll]] for (uint i = 0; i < matrices; ++i)
       products[i] = coopmat<float, gl_ScopeSubgroup, matrix_rows, matrix_columns, gl_MatrixUseAccumulator>(0.0);
 
     uint next_a[pairs], next_b[pairs];
@@ -77,8 +79,8 @@ void main() {
         }
       barrier();  // the steps before are multiplied
       for (uint i = 0; i < pairs; ++i) {
-        a_tile[index_of(place_of(i, a_steps), a_steps)] = next_a[i];
-        b_tile[index_of(place_of(i, b_steps), b_steps)] = next_b[i];
+        a_tile[index_of(place_of(i, a_steps), a_steps)] = unpackFloat2x16(next_a[i]);
+        b_tile[index_of(place_of(i, b_steps), b_steps)] = unpackFloat2x16(next_b[i]);
       }
       barrier();
       if (shape.last - step > depth)
@@ -111,14 +113,14 @@ void main() {
       }
     }
     if (region >= regions) continue;
-    [[unroll]] for (uint at = 0; at < rows_of_matrices * columns_of_matrices; ++at) {
-      coopMatStore(products[at], c_tile, region * 256, matrix_columns, gl_CooperativeMatrixLayoutRowMajor);
+    [[unroll]] for (uint at = 0; at < matrices; ++at) {
+      coopMatStore(products[at], c_tile, region * matrix_size, matrix_columns, gl_CooperativeMatrixLayoutRowMajor);
       subgroupBarrier();
-      for (uint i = 2 * gl_SubgroupInvocationID; i < matrix_rows * matrix_columns; i += 2 * gl_SubgroupSize) {
+      for (uint i = 2 * gl_SubgroupInvocationID; i < matrix_size; i += 2 * gl_SubgroupSize) {
         const uint row = tile.y + first.y + at / columns_of_matrices * matrix_rows + i / matrix_columns;
         const uint column = tile.x + first.x + at % columns_of_matrices * matrix_columns + i % matrix_columns;
         if (row < shape.rows)
-          write_pair(row_of_c(n, row), column, vec2(c_tile[region * 256 + i], c_tile[region * 256 + i + 1]));
+          write_pair(row_of_c(n, row), column, vec2(c_tile[region * matrix_size + i], c_tile[region * matrix_size + i + 1]));
       }
       subgroupBarrier();  // the matrix is written
     }

@@ -16,15 +16,12 @@
 #include <vector>
 
 #include "matmul_kernels.hpp"
-#include "steps.hpp"
-#include "variants.hpp"
-#include "workloads/vectors.hpp"
+#include "workloads/product_case.hpp"
 
 using namespace wye;
 using namespace wye::test;
 using workloads::Activation;
 using workloads::KernelText;
-using workloads::MatmulOptions;
 using workloads::MatmulShape;
 using workloads::Product;
 namespace kernels = workloads::kernels;
@@ -46,103 +43,22 @@ std::pair<const KernelText*, const KernelText*> tiled_texts() {
     return {&kernels::matmul_bfloat16_rounded, &kernels::matmul_bfloat16_rounded_tiled};
 }
 
-struct TiledEpilogue {
-  float scale = 1;
-  Activation activation = Activation::none;
-  bool bias = false;
-  bool residual = false;
-};
-
-/// A product over stretches of the inner dimension.
-struct TiledProduct {
-  MatmulShape shape;
-  MatmulOptions options = {};
-  TiledEpilogue ending = {};
-  std::uint32_t stretch = 32768;
-  bool special = false;  // many zeros, infinities and NaN
-
-  std::uint64_t size(std::uint64_t one, std::optional<std::uint64_t> step) const {
-    return (options.batch - 1) * step.value_or(one) + one;
-  }
-  std::uint64_t a_size() const { return size(shape.rows * shape.inner, options.a_step); }
-  std::uint64_t b_size() const { return size(shape.inner * shape.columns, options.b_step); }
-  std::uint64_t c_size() const { return size(shape.rows * shape.columns, options.c_step); }
-};
-
-std::string description(const TiledProduct& c) {
-  return std::to_string(c.options.batch) + " of " + std::to_string(c.shape.rows) + " x " +
-         std::to_string(c.shape.columns) + " x " + std::to_string(c.shape.inner) +
-         (c.options.transposed_a ? ", a transposed" : "") + (c.options.transposed_b ? ", b transposed" : "") +
-         ", stretches of " + std::to_string(c.stretch) + ", activation " +
-         std::to_string(static_cast<int>(c.ending.activation)) + (c.ending.bias ? ", bias" : "") +
-         (c.ending.residual ? ", residual" : "");
-}
-
-template <class T>
-std::vector<T> factors(std::uint64_t count, std::uint32_t seed, bool special) {
-  return special ? equal_elements<T>(count, seed) : elements<T>(count, seed);
-}
-
-/// Runs one text on Vulkan over all stretches. Returns c, which is poisoned before.
+/// Runs the standard text or the tiled text.
 template <class T, class C, bool tiled>
-std::vector<C> product_by(const TiledProduct& given) {
+std::vector<C> product_by(const ProductCase& given) {
   const KernelText& text = tiled ? *tiled_texts<T, C>().second : *tiled_texts<T, C>().first;
-  const std::vector<T> a = factors<T>(given.a_size(), 1, given.special),
-                       b = factors<T>(given.b_size(), 2, given.special);
-  using Extra = std::conditional_t<std::is_integral_v<C>, float, C>;
-  const std::vector<Extra> bias = elements<Extra>(given.ending.bias ? given.shape.columns : 0, 3),
-                           residual = elements<Extra>(given.ending.residual ? given.c_size() : 0, 4);
-  std::vector<C> c = poison<C>(given.c_size());
-  const MatmulShape& shape = given.shape;
-  Product product{.rows = static_cast<std::uint32_t>(shape.rows),
-                  .columns = static_cast<std::uint32_t>(shape.columns),
-                  .inner = static_cast<std::uint32_t>(shape.inner),
-                  .transposed_a = given.options.transposed_a,
-                  .transposed_b = given.options.transposed_b,
-                  .batch = static_cast<std::uint32_t>(given.options.batch),
-                  .activation = given.ending.activation,
-                  .scale = given.ending.scale,
-                  .a_step = given.options.a_step.value_or(shape.rows * shape.inner),
-                  .b_step = given.options.b_step.value_or(shape.inner * shape.columns),
-                  .c_step = given.options.c_step.value_or(shape.rows * shape.columns)};
-  const Extent3 items = workloads::flat(workloads::blocks_of(product) * workloads::items_per_block);
-  const auto advance = [&] {
-    product.first = product.last;
-    product.last += std::min(given.stretch, product.inner - product.last);
-  };
+  static const auto set = workloads::make_product_kernel<T, Write<C>>(text).value();
   if constexpr (sizeof(C) == 2) {
-    // The sums of the stretches before the last are any numbers.
-    std::vector<float> sums;
-    if (product.inner > given.stretch) {
-      sums = numbers(c.size(), 5);
-      product.first = given.stretch;
-    }
-    product.last = product.inner;
-    static const auto kernel = workloads::make_product_kernel<T, Write<C>>(text).value();
-    run(kernel(a, b, bias, residual, sums, c, product).over(items), "vulkan");
+    return run_product<T, C>(given, set, set);
   } else {
-    static const auto set = workloads::make_product_kernel<T, Write<C>>(text).value();
     static const auto add = workloads::make_product_kernel<T, ReadWrite<C>>(text).value();
-    const auto call = [&](const auto& kernel, auto&& to) {
-      if constexpr (std::is_integral_v<C>)
-        run(kernel(a, b, to, product).over(items), "vulkan");
-      else
-        run(kernel(a, b, bias, residual, to, product).over(items), "vulkan");
-    };
-    do {
-      advance();
-      if (product.first == 0 && !given.options.c_step)
-        call(set, c);
-      else
-        call(add, c);
-    } while (product.last < product.inner);
+    return run_product<T, C>(given, set, add);
   }
-  return c;
 }
 
 /// Returns whether both texts give the same bits. The bits of NaN are undefined.
 template <class T, class C>
-bool bits_are_equal(const TiledProduct& given) {
+bool bits_are_equal(const ProductCase& given) {
   const std::vector<C> standard = product_by<T, C, false>(given), tiled = product_by<T, C, true>(given);
   for (std::size_t i = 0; i < standard.size(); ++i) {
     const C &a = standard[i], &b = tiled[i];
@@ -153,7 +69,7 @@ bool bits_are_equal(const TiledProduct& given) {
 }
 
 /// Of all types.
-void all_bits_are_equal(TiledProduct given) {
+void all_bits_are_equal(ProductCase given) {
   INFO(description(given));
   CHECK(bits_are_equal<float, float>(given));
   CHECK(bits_are_equal<half, float>(given));
@@ -209,11 +125,11 @@ TEST_CASE("tiled products propagate zeros, infinities and NaN as products withou
   if (!has_leg("vulkan")) return;
   for (const std::uint64_t inner : {3u, 16u, 17u})
     for (const bool transposed : {false, true}) {
-      const TiledProduct given{{70, 67, inner},
-                               {.transposed_a = transposed, .transposed_b = !transposed},
-                               {.bias = transposed},
-                               8,
-                               true};
+      const ProductCase given{{70, 67, inner},
+                              {.transposed_a = transposed, .transposed_b = !transposed},
+                              {.bias = transposed},
+                              8,
+                              true};
       INFO(description(given));
       CHECK(bits_are_equal<float, float>(given));
       CHECK(bits_are_equal<half, float>(given));
@@ -228,7 +144,7 @@ TEST_CASE("tiled products have these bits in random shapes", "[workloads][produc
   std::mt19937 random(2027);
   const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
   for (int i = 0; i < 120; ++i) {
-    const TiledProduct given{
+    const ProductCase given{
         {1 + below(i % 10 == 0 ? 300 : 80), 1 + below(i % 7 == 0 ? 300 : 80), below(70)},
         {.transposed_a = below(2) != 0, .transposed_b = below(2) != 0, .batch = 1 + below(3)},
         {.scale = static_cast<float>(below(5)) - 2,

@@ -32,7 +32,7 @@ enum class Feature : std::uint8_t {
   parameters16,         ///< 16-bit scalar parameters
   subgroups_clustered,  ///< arithmetic across clusters of a subgroup
   memory_model,         ///< the Vulkan memory model
-  cooperative_matrix,   ///< products of half matrices of a subgroup, added in float (`Limits::cooperative_matrix`)
+  cooperative_matrix,  ///< products of half matrices of a subgroup, added in float (`Limits::cooperative_matrix`)
 };
 
 /// Returns "float64" and the like.

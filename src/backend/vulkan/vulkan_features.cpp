@@ -153,8 +153,7 @@ Extent3 cooperative_matrix_of(std::span<const VkCooperativeMatrixPropertiesKHR> 
   const auto fits = [](std::uint32_t size) { return size == 8 || size == 16; };
   Extent3 best{0, 0, 0};
   for (const VkCooperativeMatrixPropertiesKHR& one : offered) {
-    const bool types =
-        one.AType == half && one.BType == half && one.CType == sum && one.ResultType == sum;
+    const bool types = one.AType == half && one.BType == half && one.CType == sum && one.ResultType == sum;
     const bool sizes = fits(one.MSize) && fits(one.NSize) && fits(one.KSize);
     const Extent3 size(one.MSize, one.NSize, one.KSize);
     if (types && sizes && one.scope == VK_SCOPE_SUBGROUP_KHR && size.count() > best.count()) best = size;

@@ -34,7 +34,8 @@ Result<void> validate(std::span<const std::uint32_t> words, bool scalar_layout) 
                                                                                       spvDiagnosticDestroy);
   if (result == SPV_SUCCESS) return {};
   if (!diagnostic)
-    return Error(Errc::invalid_argument, base::text("The SPIR-V is not valid (code {}).", static_cast<int>(result)));
+    return Error(Errc::invalid_argument,
+                 base::text("The SPIR-V is not valid (code {}).", static_cast<int>(result)));
   std::string_view what = diagnostic->error;
   const std::size_t first = std::min(what.find('\n'), what.size());
   std::string_view rest = what.substr(first);
