@@ -103,12 +103,13 @@ WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape sha
 /// Bound:   (inner + 2) 2^-23 (|a| |b|), because tensor cores truncate in additions. If c is half, 2^-11 |c| + 2^-25 more, and
 ///          infinity from 65520 on. If c is bfloat16, 2^-8 |c| more. For bfloat16, numbers and products below 2^-126 may count
 ///          as zero.
-/// Bits:    as above. On CUDA without cuBLAS there are two kernels, which add in different orders. Autotuning selects the kernel
-///          (`fastest_of`). With `measure_variants` off the kernel is always the same.
+/// Bits:    as above. On CUDA without cuBLAS, and for half on GPUs with `Feature::cooperative_matrix`, kernels add in different
+///          orders. Autotuning selects the kernel (`fastest_of`). With `measure_variants` off the kernel is always the same.
 /// Cost:    on CUDA cuBLAS. Without it, autotuning decides for the device and size whether tensor cores are used (for bfloat16
-///          from Ampere on). On the CPU and on Vulkan the numbers are converted to float32: that saves memory, not time. If
-///          `inner` exceeds 32,768, a c of 16 bits needs a float32 matrix of its size while the job runs, and cuBLAS does not
-///          compute the last part.
+///          from Ampere on). On Vulkan, GPUs with `Feature::cooperative_matrix` can compute products of half with it, unless
+///          wye is built with a glslang older than 14. Otherwise, as on the CPU, the numbers are converted to float32: that
+///          saves memory, not time. If `inner` exceeds 32,768, a c of 16 bits needs a float32 matrix of its size while the
+///          job runs, and cuBLAS does not compute the last part.
 /// Errors:  as above.
 WYE_API Job matmul(Read<half> a, Read<half> b, Write<float> c, MatmulShape shape = {},
                    const MatmulOptions& options = {}, const MatmulEpilogue<float>& epilogue = {});

@@ -261,6 +261,75 @@ TEST_CASE("a device that fails to open reports the reason and leaves no objects"
   }
 }
 
+TEST_CASE("drivers without VK_KHR_cooperative_matrix do not get its struct", "[vulkan]") {
+  for (const bool has : {false, true})
+    for (const bool has_atomic_float : {false, true}) {
+      vulkan::FeatureChain chain;
+      chain.has_cooperative_matrix = has;
+      chain.has_atomic_float = has_atomic_float;
+      int seen = 0;
+      for (auto* next = static_cast<const VkBaseInStructure*>(chain.link()->pNext); next; next = next->pNext)
+        seen += next->sType == vulkan::cooperative_matrix_features ? 1 : 0;
+      CHECK(seen == (has ? 1 : 0));
+    }
+  Driver driver;
+  bool seen = false;
+  driver.replace<PFN_vkGetPhysicalDeviceFeatures2>(
+      "vkGetPhysicalDeviceFeatures2", [&](PFN_vkGetPhysicalDeviceFeatures2 real, VkPhysicalDevice device,
+                                          VkPhysicalDeviceFeatures2* features) {
+        for (auto* next = static_cast<const VkBaseInStructure*>(features->pNext); next; next = next->pNext)
+          seen |= next->sType == vulkan::cooperative_matrix_features;
+        real(device, features);
+      });
+  for (const Discovered& one : discover({.wrap = driver.wrap()})) {
+    const bool has = one.info.features.has(Feature::cooperative_matrix);
+    CHECK((!has || seen));
+    CHECK(has == (one.info.limits.cooperative_matrix != Extent3(0, 0, 0)));
+  }
+  CHECK(seen == (driver.calls("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR") != 0));
+}
+
+TEST_CASE("cooperative matrices are offered in a size that kernels can use, with the memory model",
+          "[vulkan]") {
+  using Product = VkCooperativeMatrixPropertiesKHR;
+  const auto half = VK_COMPONENT_TYPE_FLOAT16_KHR;
+  const auto sum = VK_COMPONENT_TYPE_FLOAT32_KHR;
+  const auto of = [&](std::uint32_t m, std::uint32_t n, std::uint32_t k) {
+    return Product{vulkan::cooperative_matrix_properties,
+                   nullptr,
+                   m,
+                   n,
+                   k,
+                   half,
+                   half,
+                   sum,
+                   sum,
+                   VK_FALSE,
+                   VK_SCOPE_SUBGROUP_KHR};
+  };
+  CHECK(vulkan::cooperative_matrix_of({}) == Extent3(0, 0, 0));
+  const Product nvidia[] = {of(16, 8, 8), of(16, 16, 16), of(16, 8, 16)}, intel[] = {of(8, 16, 16)},
+                others[] = {of(16, 16, 32), of(12, 16, 16)};
+  CHECK(vulkan::cooperative_matrix_of(nvidia) == Extent3(16, 16, 16));
+  CHECK(vulkan::cooperative_matrix_of(intel) == Extent3(8, 16, 16));
+  CHECK(vulkan::cooperative_matrix_of(others) == Extent3(0, 0, 0));
+  Product rounded = of(16, 16, 16);
+  rounded.ResultType = half;
+  CHECK(vulkan::cooperative_matrix_of(std::span(&rounded, 1)) == Extent3(0, 0, 0));
+
+  vulkan::FeatureChain offered;
+  offered.has_cooperative_matrix = true;
+  offered.cooperative_matrix.cooperativeMatrix = VK_TRUE;
+  offered.v12.vulkanMemoryModel = VK_TRUE;
+  const auto has = [&](const Extent3& size) {
+    return vulkan::features_of(vulkan::wanted_of(offered), 0, size).has(Feature::cooperative_matrix);
+  };
+  CHECK_FALSE(has({16, 16, 16}));  // no atomics of device scope, therefore no memory model
+  offered.v12.vulkanMemoryModelDeviceScope = VK_TRUE;
+  CHECK(has({16, 16, 16}));
+  CHECK_FALSE(has({0, 0, 0}));
+}
+
 TEST_CASE("only listed features are enabled", "[vulkan]") {
   Driver driver;
   bool seen = false;
@@ -272,7 +341,7 @@ TEST_CASE("only listed features are enabled", "[vulkan]") {
         CHECK(info->pEnabledFeatures == nullptr);
         CHECK(info->queueCreateInfoCount == 1);
         CHECK(info->pQueueCreateInfos->queueCount == 1);
-        CHECK(info->enabledExtensionCount <= 2);
+        CHECK(info->enabledExtensionCount <= 5);
         const auto* features = static_cast<const VkPhysicalDeviceFeatures2*>(info->pNext);
         CHECK_FALSE(features->features.robustBufferAccess);
         CHECK_FALSE(features->features.geometryShader);

@@ -229,6 +229,8 @@ TEST_CASE("extensions that the device has not enabled are refused", "[vulkan]") 
   refused(checked(declaring("SPV_KHR_ray_query")), Errc::unsupported, {"'SPV_KHR_ray_query'"});
   PhysicalDevice without = everything();
   without.enabled.has_atomic_float = false;
+  refused(checked(declaring("SPV_KHR_cooperative_matrix"), without), Errc::unsupported,
+          {"'SPV_KHR_cooperative_matrix'", "'vulkan:7' does not"});
   refused(checked(declaring("SPV_EXT_shader_atomic_float_add"), without), Errc::unsupported,
           {"'SPV_EXT_shader_atomic_float_add'", "'vulkan:7' does not"});
   without.spirv_version = 0x00010500;  // of Vulkan 1.2
