@@ -137,6 +137,13 @@ void prefer_huge_pages(void* memory, Bytes size) noexcept {
   (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 
+void offer_pages(void* memory, Bytes size) noexcept {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + page - 1) / page * page;
+  const std::uintptr_t last = (begin + size.count) / page * page;
+  if (last > first) (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_FREE);
+}
+
 double memory_stall() {
   std::ifstream file("/proc/pressure/memory");  // "some avg10=0.00 avg60=0.00 avg300=0.00 total=0"
   std::string some, average;

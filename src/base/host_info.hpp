@@ -32,6 +32,10 @@ Bytes available_memory();
 /// Asks the system for huge pages if the memory has at least some MiB. Its first access then takes a fraction of the time.
 void prefer_huge_pages(void* memory, Bytes size) noexcept;
 
+/// Lets the system take the pages of memory that stays allocated when it needs some. Their contents are undefined until the next
+/// write. A system that cannot keeps them.
+void offer_pages(void* memory, Bytes size) noexcept;
+
 /// Returns the part of the last 10 s in which some process of the machine waited for memory; 0 if the system does not tell.
 double memory_stall();
 

@@ -45,17 +45,19 @@ AdapterInfo describe() {
 
 class CpuAdapter final : public Adapter {
  public:
-  CpuAdapter(AdapterInfo info, unsigned threads) : info_(std::move(info)), threads_(threads) {}
+  CpuAdapter(AdapterInfo info, const BackendOptions& options)
+      : info_(std::move(info)), threads_(options.cpu_threads), kept_memory_(options.kept_memory) {}
   const AdapterInfo& info() const noexcept override { return info_; }
   Result<std::shared_ptr<DeviceBase>> open() override {
     auto team = base::Team::share(threads_);
     if (!team) return std::move(team).error();
-    return std::shared_ptr<DeviceBase>(base::make_own<CpuDevice>(info_, *std::move(team)));
+    return std::shared_ptr<DeviceBase>(base::make_own<CpuDevice>(info_, *std::move(team), kept_memory_));
   }
 
  private:
   AdapterInfo info_;
   unsigned threads_;
+  Bytes kept_memory_;
 };
 
 class CpuBackend final : public Backend {
@@ -63,7 +65,7 @@ class CpuBackend final : public Backend {
   std::string_view name() const noexcept override { return "cpu"; }
   std::vector<Discovered> discover(const BackendOptions& options) override {
     AdapterInfo info = describe();
-    auto adapter = std::make_shared<CpuAdapter>(info, options.cpu_threads);
+    auto adapter = std::make_shared<CpuAdapter>(info, options);
     return {{.info = std::move(info), .adapter = std::move(adapter)}};
   }
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <utility>
 
 #include "backend/cpu/cpu_lane.hpp"
@@ -19,22 +18,15 @@ namespace {
 
 using namespace device;
 
-/// The size of a cache line, and enough for every vector register.
-constexpr std::align_val_t alignment{64};
-
-/// Untouched memory: the system provides each page at its first access.
 class CpuBuffer final : public BufferBase {
  public:
-  static Result<std::shared_ptr<BufferBase>> make(std::shared_ptr<DeviceBase> device, Bytes bytes,
+  static Result<std::shared_ptr<BufferBase>> make(std::shared_ptr<CpuDevice> device, Bytes bytes,
                                                   MemoryCharge charge) {
-    auto buffer = base::make_own<CpuBuffer>(std::move(device), bytes, std::move(charge));
-    buffer->memory_ = static_cast<std::byte*>(::operator new(bytes.count, alignment, std::nothrow));
-    if (buffer->memory_) {
-      base::prefer_huge_pages(buffer->memory_, bytes);
-      return std::shared_ptr<BufferBase>(std::move(buffer));
-    }
-    const AdapterInfo& info = buffer->device()->info();
-    const Bytes held = buffer->device()->silicon()->account()->held() - bytes;
+    auto buffer = base::make_own<CpuBuffer>(device, bytes, std::move(charge));
+    buffer->block_ = device->host_memory().allocate(bytes.count);
+    if (buffer->block_.memory) return std::shared_ptr<BufferBase>(std::move(buffer));
+    const AdapterInfo& info = device->info();
+    const Bytes held = device->silicon()->account()->held() - bytes;
     const base::Sizes size(bytes, info.memory - std::min(held, info.memory));
     return Error(Errc::out_of_memory,
                  base::text("Buffer size ({}) exceeds the available memory of '{}' ({} of {} in use).",
@@ -42,18 +34,20 @@ class CpuBuffer final : public BufferBase {
   }
 
   using BufferBase::BufferBase;
-  ~CpuBuffer() override { ::operator delete(memory_, alignment); }
-  std::uint64_t address() const noexcept override { return reinterpret_cast<std::uintptr_t>(memory_); }
-  std::byte* host() const noexcept override { return memory_; }
+  ~CpuBuffer() override {
+    if (block_.memory) static_cast<CpuDevice&>(*device()).host_memory().free(block_);
+  }
+  std::uint64_t address() const noexcept override { return reinterpret_cast<std::uintptr_t>(block_.memory); }
+  std::byte* host() const noexcept override { return block_.memory; }
 
  private:
-  std::byte* memory_ = nullptr;
+  HostBlock block_;
 };
 
 }  // namespace
 
-CpuDevice::CpuDevice(AdapterInfo info, std::shared_ptr<base::Team> team)
-    : DeviceBase(std::move(info)), team_(std::move(team)) {}
+CpuDevice::CpuDevice(AdapterInfo info, std::shared_ptr<base::Team> team, Bytes kept_memory)
+    : DeviceBase(std::move(info)), team_(std::move(team)), memory_(kept_memory) {}
 
 std::span<const std::string_view> CpuDevice::languages() const noexcept {
   static constexpr std::array<std::string_view, 1> host = {"host"};
@@ -63,14 +57,14 @@ std::span<const std::string_view> CpuDevice::languages() const noexcept {
 MemoryInfo CpuDevice::memory() {
   const Bytes total = info().memory, held = silicon()->account()->held();
   const Bytes rest = total - std::min(held, total);
-  return {.total = total, .in_use = held, .available = std::min(rest, base::available_memory())};
+  return {.total = total, .in_use = held, .available = std::min(rest, base::available_memory()), .spare = memory_.kept()};
 }
 
 Result<std::shared_ptr<BufferBase>> CpuDevice::create_buffer(const BufferRequest& request) {
   if (auto fitting = fits(request.bytes, info()); !fitting) return std::move(fitting).error();
   auto charge = this->charge(request);
   if (!charge) return std::move(charge).error();
-  return CpuBuffer::make(shared_from_this(), request.bytes, *std::move(charge));
+  return CpuBuffer::make(std::static_pointer_cast<CpuDevice>(shared_from_this()), request.bytes, *std::move(charge));
 }
 
 Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artefact& artefact) {

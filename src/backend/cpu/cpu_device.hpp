@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "backend/cpu/cpu_memory.hpp"
 #include "base/team.hpp"
 #include "device/artefact.hpp"
 #include "device/buffer.hpp"
@@ -20,11 +21,13 @@ namespace cpu {
 
 class CpuDevice final : public device::DeviceBase {
  public:
-  CpuDevice(AdapterInfo info, std::shared_ptr<base::Team> team);
+  CpuDevice(AdapterInfo info, std::shared_ptr<base::Team> team, Bytes kept_memory);
 
   base::Team& team() const noexcept { return *team_; }
+  CpuMemory& host_memory() noexcept { return memory_; }
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
+  void release_spare_memory() noexcept override { memory_.release(); }
   const Error* ended_by() const noexcept override { return nullptr; }
 
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override;
@@ -35,6 +38,7 @@ class CpuDevice final : public device::DeviceBase {
 
  private:
   std::shared_ptr<base::Team> team_;
+  CpuMemory memory_;
 };
 
 class CpuExecutable final : public device::ExecutableBase {

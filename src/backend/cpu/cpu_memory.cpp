@@ -1,0 +1,92 @@
+#include "backend/cpu/cpu_memory.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/host_info.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace cpu {
+namespace {
+
+/// The size of a cache line, and enough for every vector register.
+constexpr std::align_val_t alignment{64};
+
+void return_to_host(HostBlock block) noexcept { ::operator delete(block.memory, alignment); }
+
+}  // namespace
+
+CpuMemory::CpuMemory(Bytes limit) : limit_(limit.count) { blocks_.reserve(most_kept); }
+
+HostBlock CpuMemory::allocate(std::uint64_t bytes) noexcept {
+  if (const HostBlock kept = take(bytes); kept.memory) return kept;
+  const auto attempt = [&] {
+    return HostBlock{static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow)), bytes};
+  };
+  HostBlock block = attempt();
+  if (!block.memory) {
+    release();
+    block = attempt();
+  }
+  if (block.memory) base::prefer_huge_pages(block.memory, Bytes{bytes});
+  return block;
+}
+
+/// Returns the smallest kept block of at least `bytes` that is at most an eighth larger.
+HostBlock CpuMemory::take(std::uint64_t bytes) noexcept {
+  if (bytes < smallest_kept) return {};
+  const std::lock_guard lock(mutex_);
+  auto best = blocks_.end();
+  for (auto block = blocks_.begin(); block != blocks_.end(); ++block)
+    if (block->bytes >= bytes && block->bytes - bytes <= bytes / 8 &&
+        (best == blocks_.end() || block->bytes <= best->bytes))
+      best = block;
+  if (best == blocks_.end()) return {};
+  const HostBlock found = *best;
+  blocks_.erase(best);
+  kept_ -= found.bytes;
+  return found;
+}
+
+void CpuMemory::free(HostBlock block) noexcept {
+  if (block.bytes < smallest_kept || block.bytes > limit_) return return_to_host(block);
+  base::offer_pages(block.memory, Bytes{block.bytes});
+  HostBlock old[most_kept];
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    while (kept_ + block.bytes > limit_ || blocks_.size() - count == most_kept) {
+      kept_ -= blocks_[count].bytes;
+      old[count] = blocks_[count];
+      ++count;
+    }
+    blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(count));
+    blocks_.push_back(block);
+    kept_ += block.bytes;
+  }
+  std::for_each(old, old + count, return_to_host);
+}
+
+Bytes CpuMemory::kept() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return Bytes{kept_};
+}
+
+void CpuMemory::release() noexcept {
+  HostBlock old[most_kept];
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    count = blocks_.size();
+    std::copy(blocks_.begin(), blocks_.end(), old);
+    blocks_.clear();
+    kept_ = 0;
+  }
+  std::for_each(old, old + count, return_to_host);
+}
+
+}  // namespace cpu
+}  // namespace v0
+}  // namespace wye
