@@ -42,8 +42,8 @@ struct BackendOptions {
   /// `Adapter::open` fails with `partition` if the device cannot be divided. The CPU is divided by its threads.
   Isolation isolation = Isolation::shared;
   Partition partition = {};  ///< checked: at most one member is set
-  /// Memory of freed buffers that the driver keeps per device. The rest returns to the system. A driver that returns all
-  /// memory at each wait takes hundreds of microseconds to allocate it again.
+  /// Memory of freed buffers that each device keeps. The rest returns to the system, which takes hundreds of microseconds to
+  /// provide it again.
   Bytes kept_memory = Bytes{512ull << 20};
   /// Pinned memory that the transfers of a device use at a time. Larger transfers take turns; each lane has one part of
   /// 8 MiB even above it. It is kept until `release_spare_memory`.

@@ -143,8 +143,8 @@ struct PoolOptions {
   Bytes pool_memory = Bytes{0};  ///< limits the allocations of this pool on one processor, with its arrays
   std::vector<TagBudget> tag_memory = {};
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
-  /// Memory that a CUDA device keeps for reuse by all its contexts. More makes allocation faster; less leaves more
-  /// memory to other programs.
+  /// Memory that a CUDA device or the CPU keeps for reuse by all its contexts. More makes allocation faster; less leaves more
+  /// memory to other programs. The system takes that of the CPU when it needs it.
   Bytes kept_memory = Bytes{512ull << 20};
   Duration lease_timeout = std::chrono::seconds(5);  ///< of requests without a deadline
   /// Time after which a request that waits is as urgent as a new one of the next higher priority: a later request overtakes it

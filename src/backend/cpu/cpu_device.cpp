@@ -57,14 +57,18 @@ std::span<const std::string_view> CpuDevice::languages() const noexcept {
 MemoryInfo CpuDevice::memory() {
   const Bytes total = info().memory, held = silicon()->account()->held();
   const Bytes rest = total - std::min(held, total);
-  return {.total = total, .in_use = held, .available = std::min(rest, base::available_memory()), .spare = memory_.kept()};
+  return {.total = total,
+          .in_use = held,
+          .available = std::min(rest, base::available_memory()),
+          .spare = memory_.kept()};
 }
 
 Result<std::shared_ptr<BufferBase>> CpuDevice::create_buffer(const BufferRequest& request) {
   if (auto fitting = fits(request.bytes, info()); !fitting) return std::move(fitting).error();
   auto charge = this->charge(request);
   if (!charge) return std::move(charge).error();
-  return CpuBuffer::make(std::static_pointer_cast<CpuDevice>(shared_from_this()), request.bytes, *std::move(charge));
+  return CpuBuffer::make(std::static_pointer_cast<CpuDevice>(shared_from_this()), request.bytes,
+                         *std::move(charge));
 }
 
 Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artefact& artefact) {

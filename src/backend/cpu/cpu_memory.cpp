@@ -6,6 +6,20 @@
 
 #include "base/host_info.hpp"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define WYE_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WYE_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifdef WYE_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, bytes) (void)0
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) (void)0
+#endif
+
 namespace wye {
 inline namespace v0 {
 namespace cpu {
@@ -14,7 +28,18 @@ namespace {
 /// The size of a cache line, and enough for every vector register.
 constexpr std::align_val_t alignment{64};
 
-void return_to_host(HostBlock block) noexcept { ::operator delete(block.memory, alignment); }
+/// Whether AddressSanitizer reports accesses to a block.
+void set_accessible([[maybe_unused]] HostBlock block, bool accessible) noexcept {
+  if (accessible)
+    ASAN_UNPOISON_MEMORY_REGION(block.memory, block.bytes);
+  else
+    ASAN_POISON_MEMORY_REGION(block.memory, block.bytes);
+}
+
+void return_to_host(HostBlock block) noexcept {
+  set_accessible(block, true);
+  ::operator delete(block.memory, alignment);
+}
 
 }  // namespace
 
@@ -47,12 +72,14 @@ HostBlock CpuMemory::take(std::uint64_t bytes) noexcept {
   const HostBlock found = *best;
   blocks_.erase(best);
   kept_ -= found.bytes;
+  set_accessible(found, true);
   return found;
 }
 
 void CpuMemory::free(HostBlock block) noexcept {
   if (block.bytes < smallest_kept || block.bytes > limit_) return return_to_host(block);
   base::offer_pages(block.memory, Bytes{block.bytes});
+  set_accessible(block, false);
   HostBlock old[most_kept];
   std::size_t count = 0;
   {

@@ -11,7 +11,7 @@ namespace wye {
 inline namespace v0 {
 namespace cpu {
 
-/// One allocation. Untouched memory: the system provides each page at its first access.
+/// One allocation. The system provides each page at its first access.
 struct HostBlock {
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;

@@ -1,11 +1,15 @@
 // What only the CPU backend promises; the rest of it is in tests/contract.
 #include <wye/device/buffer.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/host_info.hpp"
 #include "device/backend.hpp"
@@ -21,13 +25,16 @@ using namespace device;
 using namespace literals;
 using namespace std::chrono_literals;
 
-std::shared_ptr<DeviceBase> cpu(unsigned threads = 0) {
-  BackendOptions options;
-  options.cpu_threads = threads;
+std::shared_ptr<DeviceBase> cpu(const BackendOptions& options) {
   for (const BackendEntry& entry : backend_table())
     if (entry.name == "cpu") return entry.make()->discover(options).front().adapter->open().value();
   FAIL("there is no cpu backend");
   return nullptr;
+}
+std::shared_ptr<DeviceBase> cpu(unsigned threads = 0) {
+  BackendOptions options;
+  options.cpu_threads = threads;
+  return cpu(options);
 }
 
 std::unique_ptr<Lane> lane_of(DeviceBase& device) {
@@ -87,6 +94,60 @@ TEST_CASE("buffers of the CPU are aligned memory of the host", "[backend_cpu]") 
     CHECK(buffer->address() % 64 == 0);
     CHECK(reinterpret_cast<std::uintptr_t>(buffer->host()) == buffer->address());
   }
+}
+
+TEST_CASE("memory of freed buffers serves buffers of about its size, up to `kept_memory`", "[backend_cpu]") {
+  BackendOptions options;
+  options.kept_memory = 20_MiB;
+  const auto device = cpu(options);
+  const auto create = [&](Bytes bytes) {
+    return device->create_buffer({.bytes = bytes, .account = nullptr}).value();
+  };
+  const auto spare = [&] { return device->memory().spare; };
+  create(8_MiB);
+  REQUIRE(spare() == 8_MiB);
+  CHECK(device->memory().in_use == 0_B);
+  std::vector<std::shared_ptr<BufferBase>> others;
+  for (const Bytes other : {8_MiB + 1_B, 7_MiB, 1_KiB}) others.push_back(create(other));
+  CHECK(spare() == 8_MiB);
+  {
+    const Bytes held = device->memory().in_use, small = 8_MiB - 100_KiB;
+    const auto buffer = create(small);
+    CHECK(spare() == 0_B);
+    CHECK((device->memory().in_use == held + small));
+    std::fill_n(buffer->host(), buffer->bytes().count, std::byte{0x5a});
+  }
+  create(10_MiB);
+  CHECK(spare() == 18_MiB);
+  create(4_MiB);  // 22 MiB are above the limit: that kept longest goes
+  CHECK(spare() == 14_MiB);
+  create(21_MiB);
+  CHECK(spare() == 14_MiB);
+  others.pop_back();  // small buffers are not kept
+  CHECK(spare() == 14_MiB);
+  device->release_spare_memory();
+  CHECK(spare() == 0_B);
+}
+
+TEST_CASE("the system may take the pages of kept memory", "[backend_cpu]") {
+  const auto offered = [] {
+    std::ifstream file("/proc/self/smaps_rollup");
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with("LazyFree:")) return std::stoull(line.substr(9)) << 10;
+    return ~0ull;
+  };
+  if (offered() == ~0ull) return skip("the system does not report offered pages");
+  const auto device = cpu();
+  auto buffer = device->create_buffer({.bytes = 16_MiB, .account = nullptr}).value();
+  std::fill_n(buffer->host(), buffer->bytes().count, std::byte{0x5a});
+  const auto before = offered();
+  buffer = nullptr;
+  CHECK(offered() >= before + (15ull << 20));
+  // Pages that are written again stay.
+  buffer = device->create_buffer({.bytes = 16_MiB, .account = nullptr}).value();
+  CHECK(device->memory().spare == 0_B);
+  std::fill_n(buffer->host(), buffer->bytes().count, std::byte{0x5b});
+  CHECK(offered() <= before + (1ull << 20));
 }
 
 TEST_CASE("more than the machine has is refused for now, in one sentence", "[backend_cpu]") {
