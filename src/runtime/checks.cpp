@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "kernel/compilers/glsl.hpp"
 #include "kernel/source.hpp"
 #include "qualification_kernels.hpp"
 
@@ -292,6 +293,22 @@ Mistake memory_model(const Answer& answer) {
   });
 }
 
+Mistake cooperative_matrix(const Answer& answer) {
+  const std::size_t n = answer.n, rows = answer.out<U32>(n), columns = answer.out<U32>(n + 1),
+                    inner = answer.out<U32>(n + 2);
+  if (rows > 16 || columns > 16 || inner > 16 || rows * columns * inner == 0)
+    return base::text("The sizes of matrices ({}, {}, {}) are not from 1 to 16.", rows, columns, inner);
+  return differs<U32>(answer, 1, [&](std::size_t i, std::size_t) -> U32 {
+    const std::size_t element = i % 256, row = element / columns, column = element % columns;
+    if (row >= rows) return 0;
+    U32 sum = answer.in<U32>(next(answer, element, 13)) & 1023;
+    for (std::size_t k = 0; k < inner; ++k)
+      sum += (answer.in<U32>(next(answer, row * inner + k, 0)) & 31) *
+             (answer.in<U32>(next(answer, column * inner + k, 7)) >> 5 & 31);
+    return sum;
+  });
+}
+
 /// Returns the bytes of an element of x.
 std::uint32_t from_size(const KernelCheck& check) {
   return check.from == ElementType::opaque ? check.struct_size : kernel::size_of(check.from);
@@ -302,12 +319,10 @@ Slot buffer(const char* name, Access access, ElementType element, std::uint32_t 
   return {.name = name, .kind = SlotKind::buffer, .access = access, .element = element, .size = size};
 }
 
-}  // namespace
-
-const std::vector<KernelCheck>& kernel_checks() {
+std::vector<KernelCheck> make_kernel_checks() {
   using E = ElementType;
   using F = Feature;
-  static const std::vector<KernelCheck> checks = {
+  std::vector<KernelCheck> checks = {
       {.name = "integers", .text = &kernels::integers, .results = 8, .find_mistake = integers},
       {.name = "floats", .text = &kernels::floats, .results = 8, .find_mistake = floats},
       {.name = "barriers", .text = &kernels::barriers, .find_mistake = barriers},
@@ -401,6 +416,19 @@ const std::vector<KernelCheck>& kernel_checks() {
        .items = 1024,
        .find_mistake = memory_model},
   };
+  if (kernel::GlslCompiler::knows_cooperative_matrix())
+    checks.push_back({.name = "cooperative_matrix",
+                      .text = &kernels::cooperative_matrix,
+                      .feature = F::cooperative_matrix,
+                      .more = 3,
+                      .find_mistake = cooperative_matrix});
+  return checks;
+}
+
+}  // namespace
+
+const std::vector<KernelCheck>& kernel_checks() {
+  static const std::vector<KernelCheck> checks = make_kernel_checks();
   return checks;
 }
 
