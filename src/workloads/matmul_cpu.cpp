@@ -382,7 +382,8 @@ void multiply_any(const BlockOf<T, C>& block) {
 }
 
 /// Calls `f` for the blocks of c in `range`, or for those strips of them that it has: with the block without its c, its column
-/// and its first element in c.
+/// and its first element in c. Blocks below each other are one, as far as a and b of it fit into the second-level cache: b is
+/// packed once for them.
 template <class C, class T, class F>
 void for_blocks(Range range, std::span<const T> a, std::span<const T> b, const Product& shape, F f) {
   const std::uint64_t across = (shape.columns + block_side - 1) / block_side;
@@ -392,14 +393,18 @@ void for_blocks(Range range, std::span<const T> a, std::span<const T> b, const P
   const std::uint64_t last = items.last / items_per_strip;
   for (std::uint64_t strip = items.first / items_per_strip, next = strip; strip < last; strip = next) {
     const std::uint64_t number = strip / strips, first_column = strip % strips * side;
-    next = std::min(last, (number + 1) * strips);
     const std::uint64_t n = number / (across * down), at = number % (across * down);
-    const std::uint64_t row = at / across * block_side, column = at % across * block_side + first_column;
+    const std::uint64_t row = at % down * block_side, column = at / down * block_side + first_column;
+    const std::uint64_t whole = first_column == 0 ? (last - strip) / strips : 1;
+    const std::uint64_t most = std::min(down - at % down, blocks_at_once);
+    const std::uint64_t blocks = std::clamp<std::uint64_t>(whole, 1, most);
+    next = std::min(last, (number + blocks) * strips);
     if (column >= shape.columns) continue;
-    const std::uint64_t columns = std::min((next - strip) * side, shape.columns - column);
+    const std::uint64_t columns =
+        std::min({(next - strip) * side, std::uint64_t{block_side}, shape.columns - column});
     const std::uint64_t of_row = row * (shape.transposed_a ? 1 : shape.inner),
                         of_column = column * (shape.transposed_b ? shape.inner : 1);
-    f(BlockOf<T, C>{.rows = std::min<std::size_t>(block_side, shape.rows - row),
+    f(BlockOf<T, C>{.rows = std::min<std::size_t>(blocks * block_side, shape.rows - row),
                     .columns = columns,
                     .inner = shape.last - shape.first,
                     .a = a.data() + n * shape.a_step + a_start(shape) + of_row,

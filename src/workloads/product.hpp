@@ -44,6 +44,8 @@ constexpr std::uint64_t b_start(const Product& shape) {
 /// workgroup computes one tile. The bits of a block do not depend on the thread that computes it.
 inline constexpr std::uint32_t block_side = 256;
 inline constexpr std::uint32_t items_per_block = 16 * 256;
+/// The most blocks below each other that the host computes at once.
+inline constexpr std::uint64_t blocks_at_once = 2;
 /// One call on the host for few rows computes a strip of a block: 64 columns.
 inline constexpr std::uint32_t items_per_strip = items_per_block / 4;
 

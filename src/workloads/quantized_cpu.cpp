@@ -523,14 +523,14 @@ void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<
 
 void multiply_many_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                         std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
-  // Blocks of 256 columns and as many tiles of rows as the range has, at most 64.
+  // Blocks of 256 columns and as many tiles of rows as the range has, up to those of two blocks.
   const Range units = units_in(range, shape);
   std::uint64_t tile = units.first / columns_per_block;
   const std::uint64_t last = units.last / columns_per_block;
   while (tile < last) {
     const std::uint64_t of_columns = tile / shape.tiles, tile_row = tile % shape.tiles;
     const std::uint64_t count =
-        std::min<std::uint64_t>({last - tile, shape.tiles - tile_row, block_side / rows_per_tile});
+        std::min({last - tile, shape.tiles - tile_row, blocks_at_once * block_side / rows_per_tile});
     const std::uint64_t row = tile_row * rows_per_tile, column = of_columns * columns_per_block;
     if (row < shape.rows && column < shape.columns)
       multiply_block(row, std::min<std::uint64_t>(shape.rows, row + count * rows_per_tile), column,
