@@ -382,8 +382,7 @@ void multiply_any(const BlockOf<T, C>& block) {
 }
 
 /// Calls `f` for the blocks of c in `range`, or for those strips of them that it has: with the block without its c, its column
-/// and its first element in c. Blocks below each other are one, as far as a and b of it fit into the second-level cache: b is
-/// packed once for them.
+/// and its first element in c. Two blocks below each other are one: b is packed once for them.
 template <class C, class T, class F>
 void for_blocks(Range range, std::span<const T> a, std::span<const T> b, const Product& shape, F f) {
   const std::uint64_t across = (shape.columns + block_side - 1) / block_side;
