@@ -2,17 +2,8 @@
 // to shared memory: 128 rows of a and 128 columns of b, 20 KiB. It loads the next ones to registers while it multiplies. A
 // subgroup computes a region of c: 4 x 2 matrices. If there are more regions than subgroups, it computes several in turn.
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
-#extension GL_KHR_shader_subgroup_basic : require
-#pragma use_vulkan_memory_model
+#include "cooperative_matrix.glsl"
 #include "product.glsl"
-
-// The device's sizes of matrices (`Limits::cooperative_matrix`): each 8 or 16.
-layout(constant_id = 2000) const uint matrix_rows = 16;
-layout(constant_id = 2001) const uint matrix_columns = 16;
-layout(constant_id = 2002) const uint matrix_inner = 16;
 
 const uint side = 128, depth = 32;
 const uint rows_of_matrices = 4, columns_of_matrices = 2, matrices = rows_of_matrices * columns_of_matrices;

@@ -1,18 +1,10 @@
 #version 460
 // A product of cooperative matrices. Its elements are integers that are exact in float.
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#extension GL_KHR_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
-#extension GL_KHR_shader_subgroup_basic : require
-#pragma use_vulkan_memory_model
+#include "cooperative_matrix.glsl"
 layout(local_size_x = 128) in;
 layout(set = 0, binding = 0, std430) readonly buffer X { uint x[]; };
 layout(set = 0, binding = 1, std430) buffer Y { uint y[]; };
 layout(push_constant) uniform Count { uint n; };
-// The device's sizes of matrices (`Limits::cooperative_matrix`): each 8 or 16.
-layout(constant_id = 2000) const uint matrix_rows = 16;
-layout(constant_id = 2001) const uint matrix_columns = 16;
-layout(constant_id = 2002) const uint matrix_inner = 16;
 shared float16_t left[256], right[256];
 shared float sums[256];
 
@@ -33,10 +25,9 @@ void main() {
     coopMatStore(coopMatMulAdd(a, b, c), sums, 0, matrix_columns, gl_CooperativeMatrixLayoutRowMajor);
   }
   barrier();
-  const uint i = gl_GlobalInvocationID.x, at = gl_LocalInvocationID.x;
+  const uint i = gl_GlobalInvocationID.x;
   if (i >= n) return;
-  // Each workgroup has the same product: the first writes one half of it, the second the other one.
-  const uint element = (i / 128 & 1) * 128 + at;
+  const uint element = i % 256;  // each workgroup has the same product, and writes a half of it
   y[i] = element < matrix_rows * matrix_columns ? uint(sums[element]) : 0;
   if (i == 0) y[n] = matrix_rows, y[n + 1] = matrix_columns, y[n + 2] = matrix_inner;
 }

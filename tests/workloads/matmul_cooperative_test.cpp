@@ -158,50 +158,20 @@ void both_are_right(const ProductCase& given) {
 
 TEST_CASE("products by cooperative matrices are right in any shape", "[workloads][products][cooperative]") {
   if (!has_cooperative_matrices()) return;
-  for (const MatmulShape& shape : {MatmulShape{1, 1, 1},
-                                   {16, 8, 16},
-                                   {128, 128, 32},
-                                   {130, 20, 31},
-                                   {33, 67, 65},
-                                   {5, 260, 17},
-                                   {260, 9, 100},
-                                   {3, 5, 0},
-                                   {0, 4, 5},
-                                   {3, 0, 5},
-                                   {0, 0, 0}})
-    for (const bool transposed_a : {false, true})
-      for (const bool transposed_b : {false, true})
-        both_are_right({shape, {.transposed_a = transposed_a, .transposed_b = transposed_b}});
+  for (const ProductCase& given : cases_of_shapes()) both_are_right(given);
 }
 
 TEST_CASE("products by cooperative matrices are right in batches, over several stretches and with epilogues",
           "[workloads][products][cooperative]") {
   if (!has_cooperative_matrices()) return;
-  const MatmulShape shape{7, 10, 12};
-  both_are_right({shape, {.batch = 3}});
-  both_are_right({shape, {.transposed_b = true, .batch = 4, .a_step = 0}});
-  both_are_right({shape, {.batch = 3, .a_step = 101, .b_step = 0, .c_step = 83}});
-  both_are_right({shape, {.transposed_a = true, .batch = 3, .a_step = 91, .b_step = 0, .c_step = 70}});
-  both_are_right({{140, 9, 300}, {.batch = 2}, {.scale = 0.5f, .bias = true}, 101});
-  both_are_right({{9, 140, 61}, {.transposed_b = true, .batch = 2}, {.residual = true}, 30});
-  both_are_right({{5, 6, 50}, {.transposed_a = true}, {.activation = Activation::gelu}, 13});
-  for (const Activation activation :
-       {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
-    both_are_right({{33, 67, 21}, {}, {-0.37f, activation, true, true}});
-  both_are_right({{3, 8, 0}, {}, {1, Activation::silu, true, true}});
+  for (const ProductCase& given : cases_of_options()) both_are_right(given);
   both_are_right({{3, 2, 33001}, {.transposed_b = true}, {.bias = true}});
 }
 
 TEST_CASE("products by cooperative matrices propagate zeros, infinities and NaN",
           "[workloads][products][cooperative]") {
   if (!has_cooperative_matrices()) return;
-  for (const std::uint64_t inner : {3u, 16u, 17u})
-    for (const bool transposed : {false, true})
-      both_are_right({{70, 67, inner},
-                      {.transposed_a = transposed, .transposed_b = !transposed},
-                      {.bias = transposed},
-                      8,
-                      true});
+  for (const ProductCase& given : cases_of_special_numbers()) both_are_right(given);
 }
 
 TEST_CASE("products by cooperative matrices are right in random shapes",

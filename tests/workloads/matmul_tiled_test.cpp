@@ -85,37 +85,13 @@ void all_bits_are_equal(ProductCase given) {
 TEST_CASE("tiled products have the bits of products without tiles, in any shape",
           "[workloads][products][tiled]") {
   if (!has_leg("vulkan")) return;
-  for (const MatmulShape& shape : {MatmulShape{1, 1, 1},
-                                   {16, 8, 16},
-                                   {64, 64, 32},
-                                   {130, 20, 31},
-                                   {33, 67, 65},
-                                   {5, 260, 17},
-                                   {260, 9, 40},
-                                   {3, 5, 0},
-                                   {0, 4, 5},
-                                   {3, 0, 5},
-                                   {0, 0, 0}})
-    for (const bool transposed_a : {false, true})
-      for (const bool transposed_b : {false, true})
-        all_bits_are_equal({shape, {.transposed_a = transposed_a, .transposed_b = transposed_b}});
+  for (const ProductCase& given : cases_of_shapes()) all_bits_are_equal(given);
 }
 
 TEST_CASE("tiled products have these bits in batches, over several stretches and with epilogues",
           "[workloads][products][tiled]") {
   if (!has_leg("vulkan")) return;
-  const MatmulShape shape{7, 10, 12};
-  all_bits_are_equal({shape, {.batch = 3}});
-  all_bits_are_equal({shape, {.transposed_b = true, .batch = 4, .a_step = 0}});
-  all_bits_are_equal({shape, {.batch = 3, .a_step = 100, .b_step = 0, .c_step = 83}});
-  all_bits_are_equal({shape, {.transposed_a = true, .batch = 3, .a_step = 90, .b_step = 0, .c_step = 70}});
-  all_bits_are_equal({{140, 9, 300}, {.batch = 2}, {.scale = 0.5f, .bias = true}, 100});
-  all_bits_are_equal({{9, 140, 61}, {.transposed_b = true, .batch = 2}, {.residual = true}, 30});
-  all_bits_are_equal({{5, 6, 50}, {.transposed_a = true}, {.activation = Activation::gelu}, 13});
-  for (const Activation activation :
-       {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
-    all_bits_are_equal({{33, 67, 21}, {}, {-0.37f, activation, true, true}});
-  all_bits_are_equal({{3, 8, 0}, {}, {1, Activation::silu, true, true}});
+  for (const ProductCase& given : cases_of_options()) all_bits_are_equal(given);
   CHECK(bits_are_equal<float, float>({{2, 3, 32768}}));
   CHECK(bits_are_equal<float, float>({{3, 2, 33001}, {.transposed_b = true}, {.bias = true}}));
 }
@@ -123,20 +99,14 @@ TEST_CASE("tiled products have these bits in batches, over several stretches and
 TEST_CASE("tiled products propagate zeros, infinities and NaN as products without tiles do",
           "[workloads][products][tiled]") {
   if (!has_leg("vulkan")) return;
-  for (const std::uint64_t inner : {3u, 16u, 17u})
-    for (const bool transposed : {false, true}) {
-      const ProductCase given{{70, 67, inner},
-                              {.transposed_a = transposed, .transposed_b = !transposed},
-                              {.bias = transposed},
-                              8,
-                              true};
-      INFO(description(given));
-      CHECK(bits_are_equal<float, float>(given));
-      CHECK(bits_are_equal<half, float>(given));
-      CHECK(bits_are_equal<bfloat16, float>(given));
-      CHECK(bits_are_equal<half, half>(given));
-      CHECK(bits_are_equal<bfloat16, bfloat16>(given));
-    }
+  for (const ProductCase& given : cases_of_special_numbers()) {
+    INFO(description(given));
+    CHECK(bits_are_equal<float, float>(given));
+    CHECK(bits_are_equal<half, float>(given));
+    CHECK(bits_are_equal<bfloat16, float>(given));
+    CHECK(bits_are_equal<half, half>(given));
+    CHECK(bits_are_equal<bfloat16, bfloat16>(given));
+  }
 }
 
 TEST_CASE("tiled products have these bits in random shapes", "[workloads][products][tiled]") {

@@ -47,6 +47,63 @@ inline std::string description(const ProductCase& c) {
          (c.ending.residual ? ", residual" : "");
 }
 
+/// Shapes at and around the sizes of tiles, with each matrix as it is and transposed.
+inline std::vector<ProductCase> cases_of_shapes() {
+  std::vector<ProductCase> cases;
+  for (const workloads::MatmulShape& shape : {workloads::MatmulShape{1, 1, 1},
+                                              {16, 8, 16},
+                                              {64, 64, 32},
+                                              {128, 128, 32},
+                                              {130, 20, 31},
+                                              {33, 67, 65},
+                                              {5, 260, 17},
+                                              {260, 9, 40},
+                                              {260, 9, 100},
+                                              {3, 5, 0},
+                                              {0, 4, 5},
+                                              {3, 0, 5},
+                                              {0, 0, 0}})
+    for (const bool transposed_a : {false, true})
+      for (const bool transposed_b : {false, true})
+        cases.push_back({shape, {.transposed_a = transposed_a, .transposed_b = transposed_b}});
+  return cases;
+}
+
+/// Batches, several stretches and epilogues.
+inline std::vector<ProductCase> cases_of_options() {
+  using workloads::Activation;
+  const workloads::MatmulShape shape{7, 10, 12};
+  std::vector<ProductCase> cases{
+      {shape, {.batch = 3}},
+      {shape, {.transposed_b = true, .batch = 4, .a_step = 0}},
+      {shape, {.batch = 3, .a_step = 100, .b_step = 0, .c_step = 83}},
+      {shape, {.batch = 3, .a_step = 101, .b_step = 0, .c_step = 83}},
+      {shape, {.transposed_a = true, .batch = 3, .a_step = 90, .b_step = 0, .c_step = 70}},
+      {shape, {.transposed_a = true, .batch = 3, .a_step = 91, .b_step = 0, .c_step = 70}},
+      {{140, 9, 300}, {.batch = 2}, {.scale = 0.5f, .bias = true}, 100},
+      {{140, 9, 300}, {.batch = 2}, {.scale = 0.5f, .bias = true}, 101},
+      {{9, 140, 61}, {.transposed_b = true, .batch = 2}, {.residual = true}, 30},
+      {{5, 6, 50}, {.transposed_a = true}, {.activation = Activation::gelu}, 13},
+      {{3, 8, 0}, {}, {1, Activation::silu, true, true}}};
+  for (const Activation activation :
+       {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+    cases.push_back({{33, 67, 21}, {}, {-0.37f, activation, true, true}});
+  return cases;
+}
+
+/// Zeros, infinities and NaN.
+inline std::vector<ProductCase> cases_of_special_numbers() {
+  std::vector<ProductCase> cases;
+  for (const std::uint64_t inner : {3u, 16u, 17u})
+    for (const bool transposed : {false, true})
+      cases.push_back({{70, 67, inner},
+                       {.transposed_a = transposed, .transposed_b = !transposed},
+                       {.bias = transposed},
+                       8,
+                       true});
+  return cases;
+}
+
 template <class T>
 std::vector<T> factors(std::uint64_t count, std::uint32_t seed, bool special) {
   return special ? equal_elements<T>(count, seed) : elements<T>(count, seed);

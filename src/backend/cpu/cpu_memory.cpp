@@ -1,8 +1,6 @@
 #include "backend/cpu/cpu_memory.hpp"
 
-#include <algorithm>
 #include <new>
-#include <utility>
 
 #include "base/host_info.hpp"
 
@@ -59,6 +57,13 @@ HostBlock CpuMemory::allocate(std::uint64_t bytes) noexcept {
   return block;
 }
 
+HostBlock CpuMemory::remove_locked(std::vector<HostBlock>::iterator block) noexcept {
+  const HostBlock removed = *block;
+  blocks_.erase(block);
+  kept_ -= removed.bytes;
+  return removed;
+}
+
 /// Returns the smallest kept block of at least `bytes` that is at most an eighth larger.
 HostBlock CpuMemory::take(std::uint64_t bytes) noexcept {
   if (bytes < smallest_kept) return {};
@@ -69,10 +74,8 @@ HostBlock CpuMemory::take(std::uint64_t bytes) noexcept {
         (best == blocks_.end() || block->bytes <= best->bytes))
       best = block;
   if (best == blocks_.end()) return {};
-  const HostBlock found = *best;
-  blocks_.erase(best);
-  kept_ -= found.bytes;
-  set_accessible(found, true);
+  const HostBlock found = remove_locked(best);
+  set_accessible({found.memory, bytes}, true);
   return found;
 }
 
@@ -80,20 +83,19 @@ void CpuMemory::free(HostBlock block) noexcept {
   if (block.bytes < smallest_kept || block.bytes > limit_) return return_to_host(block);
   base::offer_pages(block.memory, Bytes{block.bytes});
   set_accessible(block, false);
-  HostBlock old[most_kept];
-  std::size_t count = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    while (kept_ + block.bytes > limit_ || blocks_.size() - count == most_kept) {
-      kept_ -= blocks_[count].bytes;
-      old[count] = blocks_[count];
-      ++count;
+  for (;;) {
+    HostBlock oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      if (kept_ + block.bytes <= limit_ && blocks_.size() < most_kept) {
+        blocks_.push_back(block);
+        kept_ += block.bytes;
+        return;
+      }
+      oldest = remove_locked(blocks_.begin());
     }
-    blocks_.erase(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(count));
-    blocks_.push_back(block);
-    kept_ += block.bytes;
+    return_to_host(oldest);
   }
-  std::for_each(old, old + count, return_to_host);
 }
 
 Bytes CpuMemory::kept() const noexcept {
@@ -102,16 +104,15 @@ Bytes CpuMemory::kept() const noexcept {
 }
 
 void CpuMemory::release() noexcept {
-  HostBlock old[most_kept];
-  std::size_t count = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    count = blocks_.size();
-    std::copy(blocks_.begin(), blocks_.end(), old);
-    blocks_.clear();
-    kept_ = 0;
+  for (;;) {
+    HostBlock oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      if (blocks_.empty()) return;
+      oldest = remove_locked(blocks_.begin());
+    }
+    return_to_host(oldest);
   }
-  std::for_each(old, old + count, return_to_host);
 }
 
 }  // namespace cpu

@@ -42,6 +42,7 @@ class CpuMemory {
 
  private:
   HostBlock take(std::uint64_t bytes) noexcept;
+  HostBlock remove_locked(std::vector<HostBlock>::iterator block) noexcept;
   const std::uint64_t limit_;
   mutable std::mutex mutex_;
   std::vector<HostBlock> blocks_;  // kept longest first; its capacity never changes
