@@ -124,7 +124,7 @@ void scale(Range range, std::span<const T> factors, std::span<T> x, RowSplit spl
 
 /// Sort the rows of tiles, or distribute the elements of longer rows, as `shaders/include/sort_scatter.glsl` does. For longer
 /// rows, the host does in the first and the last pass all that GPUs do in passes of 8 bits.
-template <class T>
+template <class T, bool has_values>
 void sort_count(Range range, std::span<const T> keys, std::span<std::uint32_t> counts, SortShape shape);
 void sort_scan(Range range, std::span<std::uint32_t> counts, SortShape shape);
 template <class T>

@@ -14,8 +14,11 @@ namespace workloads {
 namespace cpu {
 constexpr std::size_t buckets = 256;
 
-/// The number of adjacent buckets that are sorted at once. Without values, Highway's vqsort sorts larger ones as well.
-constexpr std::size_t buckets_at_once(bool has_values) { return has_values ? 1 : 4; }
+/// Adjacent buckets are a part, which is sorted at once. Returns the length of the part that begins with `bucket`. The last
+/// parts are shorter, so that threads end at about the same time.
+constexpr std::size_t part_length(std::size_t bucket, std::size_t longest) {
+  return bucket < buckets / 4 * 3 || longest == 1 ? longest : longest / 4;
+}
 
 /// Elements that are moved to buckets. The limits of buckets are their least keys; the first one has none.
 template <class T, class Key>
@@ -26,6 +29,7 @@ struct Distribution {
   std::size_t size;
   Key flip;
   const Key* limits;
+  std::size_t longest_part;  ///< in buckets: 1, 4 or 16
   T* keys_to;
   std::uint32_t* values_to;  ///< null: there are no values
   T* some_keys;              ///< memory for 3 * size elements
@@ -176,12 +180,12 @@ std::size_t move_vectors(const Distribution<T, std::uint32_t>& from, const std::
   return i;
 }
 
-/// Moves elements to parts, one after the other. Their order stays. Four parts at a time: a vector has few elements for each of
-/// more parts, and memory of many pages is slow.
+/// Moves elements of buckets from `first_bucket` on to parts, one after the other. Their order stays. Four parts at a time: a vector
+/// has few elements for each of more parts, and memory of many pages is slow.
 template <bool has_values, class T, class Key>
-void distribute(const Distribution<T, Key>& from, std::size_t parts) {
-  if (from.size == 0) return;
-  const std::size_t quarter = parts / 4;
+void distribute(const Distribution<T, Key>& from, std::size_t first_bucket, std::size_t count) {
+  if (from.size == 0 || count == part_length(first_bucket, from.longest_part)) return;
+  const std::size_t quarter = count / 4;
   const Key limits[] = {from.limits[quarter], from.limits[2 * quarter], from.limits[3 * quarter]};
   T* keys[] = {from.keys_to, from.some_keys, from.some_keys + from.size, from.some_keys + 2 * from.size};
   std::uint32_t* values[4] = {};
@@ -199,12 +203,11 @@ void distribute(const Distribution<T, Key>& from, std::size_t parts) {
     keys[0] = std::copy_n(from.some_keys + first, sizes[part], keys[0]);
     if constexpr (has_values) values[0] = std::copy_n(from.some_values + first, sizes[part], values[0]);
   }
-  if (quarter == buckets_at_once(has_values)) return;
   Distribution<T, Key> part = from;
   for (const std::size_t size : sizes) {
     part.keys = part.keys_to, part.values = part.values_to, part.size = size;
-    distribute<has_values>(part, quarter);
-    part.keys_to += size, part.limits += quarter;
+    distribute<has_values>(part, first_bucket, quarter);
+    part.keys_to += size, part.limits += quarter, first_bucket += quarter;
     if constexpr (has_values) part.values_to += size;
   }
 }
@@ -212,9 +215,9 @@ void distribute(const Distribution<T, Key>& from, std::size_t parts) {
 template <class T, class Key>
 void distribute(const Distribution<T, Key>& from) {
   if (from.values_to != nullptr)
-    distribute<true>(from, buckets);
+    distribute<true>(from, 0, buckets);
   else
-    distribute<false>(from, buckets);
+    distribute<false>(from, 0, buckets);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -32,11 +32,11 @@ SortTexts sort_texts() {
 /// The fewest items of one call of a host function.
 constexpr Extent3 tiles_tile{16 * 256}, digits_tile{256 * 256};
 
-template <class T>
+template <class T, bool has_values>
 const auto& count_kernel() {
-  static const auto kernel =
-      make_kernel<Read<T>, Write<Word>, SortShape>(sort_texts<T>().count, {"keys", "counts", "shape"}, {},
-                                                   {host(cpu::sort_count<T>, {.tile = tiles_tile})});
+  static const auto kernel = make_kernel<Read<T>, Write<Word>, SortShape>(
+      sort_texts<T>().count, {"keys", "counts", "shape"}, {},
+      {host(cpu::sort_count<T, has_values>, {.tile = tiles_tile})});
   return kernel;
 }
 
@@ -82,6 +82,7 @@ void add_sort(Steps& steps, const Read<T>& keys, const Read<Word>& values, const
   const Write<Word> odd_values = has_values ? Write<Word>(Scratch<Word>(size)) : no_values;
   const Write<Word> even_values = !has_values || has_all ? sorted_values : Write<Word>(Scratch<Word>(size));
   const Scratch<Word> counts(shape.all_tiles() * 256 + std::uint64_t{shape.rows} * 256);
+  const auto& count = has_values ? count_kernel<T, true>() : count_kernel<T, false>();
   Read<T> from = keys;
   Read<Word> values_from = values;
   const std::uint32_t keep = shape.keep;
@@ -90,7 +91,7 @@ void add_sort(Steps& steps, const Read<T>& keys, const Read<Word>& values, const
     shape.keep = is_last ? keep : shape.columns;
     const Write<T> to = is_last ? sorted : is_odd ? odd : even;
     const Write<Word> values_to = is_last ? sorted_values : is_odd ? odd_values : even_values;
-    steps.add(count_kernel<T>(), shape.items(), from, counts, shape);
+    steps.add(count, shape.items(), from, counts, shape);
     steps.add(scan_kernel(), flat(shape.rows * shape.scan_items_of_row()), counts, shape);
     steps.add(scatter_kernel<T>(), shape.items(), from, values_from, to, values_to, counts, shape);
     from = Memory(to);

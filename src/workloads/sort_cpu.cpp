@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cfenv>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <span>
+#include <thread>
 #include <type_traits>
 
 #include "cpu.hpp"
@@ -41,15 +46,6 @@ namespace workloads {
 namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-/// Returns the bits of elements with the given keys: +0, and NaN with all bits but the sign.
-template <class D>
-HWY_INLINE hn::Vec<D> element_bits(D d, hn::Vec<D> keys) {
-  const auto zero = hn::Set(d, 0x8000'0000u);
-  const hn::RebindToSigned<D> ints;
-  const auto is_positive = hn::RebindMask(d, hn::Lt(hn::BitCast(ints, keys), hn::Zero(ints)));
-  return hn::IfThenElse(is_positive, hn::Sub(keys, zero), hn::Or(zero, hn::Sub(zero, keys)));
-}
 
 template <class D, class T, class Key = hn::TFromD<D>>
 std::size_t range_part(D d, const T* x, std::size_t i, std::size_t n, Key flip, Key& least, Key& most) {
@@ -89,39 +85,25 @@ void find_digits(const T* x, std::size_t n, Digit<Key> digit, Key* digits) {
   digits_part(hn::CappedTag<Key, 1>(), x, done, n, digit, digits);
 }
 
-/// Sets `keys` to the inverted keys of elements. Returns whether the keys determine the elements: there is no -0, and no NaN with
-/// other bits than those of `element_of`.
+/// Copies elements. Returns whether all of them are finite, and none is -0.
 template <class D>
-std::size_t keys_part(D d, const float* x, std::size_t i, std::size_t n, std::uint32_t flip,
-                      std::uint32_t* keys, bool& invertible) {
-  const auto flips = hn::Set(d, flip);
-  auto others = hn::Zero(d);
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    const auto key = keys_at(d, x + i);
-    others = hn::Or(others, hn::Xor(element_bits(d, key), bits_at(d, x + i)));
-    hn::StoreU(hn::Xor(key, flips), d, keys + i);
-  }
-  invertible = invertible && hn::AllTrue(d, hn::Eq(others, hn::Zero(d)));
-  return i;
-}
-bool make_keys(const float* x, std::size_t n, std::uint32_t flip, std::uint32_t* keys) {
-  bool invertible = true;
-  const std::size_t done = keys_part(hn::ScalableTag<std::uint32_t>(), x, 0, n, flip, keys, invertible);
-  keys_part(hn::CappedTag<std::uint32_t, 1>(), x, done, n, flip, keys, invertible);
-  return invertible;
-}
-template <class D>
-std::size_t elements_part(D d, const std::uint32_t* keys, std::size_t i, std::size_t n, std::uint32_t flip,
-                          float* x) {
+std::size_t copy_part(D d, const float* x, std::size_t i, std::size_t n, float* to, bool& is_plain) {
   const hn::RebindToFloat<D> floats;
-  const auto flips = hn::Set(d, flip);
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
-    hn::StoreU(hn::BitCast(floats, element_bits(d, hn::Xor(hn::LoadU(d, keys + i), flips))), floats, x + i);
+  const auto sign = hn::Set(d, 0x8000'0000u), twice_infinity = hn::Set(d, 0xff00'0000u);
+  auto others = hn::Ne(sign, sign);
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto bits = bits_at(d, x + i);
+    others = hn::Or(others, hn::Or(hn::Eq(bits, sign), hn::Not(hn::Lt(hn::Add(bits, bits), twice_infinity))));
+    hn::StoreU(hn::BitCast(floats, bits), floats, to + i);
+  }
+  is_plain = is_plain && hn::AllFalse(d, others);
   return i;
 }
-void make_elements(const std::uint32_t* keys, std::size_t n, std::uint32_t flip, float* x) {
-  const std::size_t done = elements_part(hn::ScalableTag<std::uint32_t>(), keys, 0, n, flip, x);
-  elements_part(hn::CappedTag<std::uint32_t, 1>(), keys, done, n, flip, x);
+bool copy_plain(const float* x, std::size_t n, float* to) {
+  bool is_plain = true;
+  const std::size_t done = copy_part(hn::ScalableTag<std::uint32_t>(), x, 0, n, to, is_plain);
+  copy_part(hn::CappedTag<std::uint32_t, 1>(), x, done, n, to, is_plain);
+  return is_plain;
 }
 
 void range_float(const float* x, std::size_t n, std::uint32_t flip, std::uint32_t& least,
@@ -196,8 +178,7 @@ HWY_EXPORT(distribute_half);
 HWY_EXPORT(distribute_bfloat16);
 HWY_EXPORT(distribute_word);
 HWY_EXPORT(distribute_long);
-HWY_EXPORT(make_keys);
-HWY_EXPORT(make_elements);
+HWY_EXPORT(copy_plain);
 
 /// The smallest and the largest key of some elements.
 template <class Key>
@@ -315,6 +296,20 @@ class LineMemory {
   std::unique_ptr<std::uint32_t[]> values_;
 };
 
+/// While one lives, its thread compares floats as IEEE 754 says. Hosts may have threads that take denormal numbers for zeros.
+class ExactComparisons {
+ public:
+  ExactComparisons() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ExactComparisons(const ExactComparisons&) = delete;
+  ~ExactComparisons() { std::fesetenv(&before_); }
+
+ private:
+  std::fenv_t before_;
+};
+
 /// Sorts lines. Reuses the memory that it needs.
 template <class T>
 class LineSorter {
@@ -358,6 +353,7 @@ class LineSorter {
  private:
   using Key = KeyOf<T>;
   static constexpr int longest_digit = 11;
+  static constexpr float infinity = std::numeric_limits<float>::infinity();
 
   void insert(ConstLine<T> from, std::size_t n, Line<T> to) const {
     for (std::size_t i = 0; i < n; ++i) {
@@ -373,28 +369,42 @@ class LineSorter {
     }
   }
 
-  /// Sorts by Highway's vqsort, which is not stable: if the elements follow from their keys, equal keys make no difference.
+  /// Sorts by Highway's vqsort, which is not stable, if equal elements have the same bits: there is no -0 and no NaN. Its
+  /// version 1.0 does not sort infinities, which therefore are the largest finite numbers until the others are sorted.
   template <class ForPieces>
   bool sort_keys(ForPieces for_pieces, T* to) {
-    [[maybe_unused]] const Key flip = wide_flip<T>(flip_);
-    [[maybe_unused]] Key* const keys = reinterpret_cast<Key*>(to);
-    bool invertible = true;
+    const bool descending = flip_ == key_flip<T>(true);
+    [[maybe_unused]] std::array<std::size_t, 2> infinities{};  // below and above zero
+    bool has_order = true;
     std::size_t n = 0;
     for_pieces([&](ConstLine<T> piece, std::size_t size) {
-      if constexpr (std::is_same_v<T, float>)
-        invertible = invertible && HWY_DYNAMIC_DISPATCH(make_keys)(piece.keys, size, flip, keys + n);
-      else
+      if constexpr (!std::is_same_v<T, float>)
         std::copy_n(piece.keys, size, to + n);
+      else if (has_order && !HWY_DYNAMIC_DISPATCH(copy_plain)(piece.keys, size, to + n))
+        has_order = replace_infinities({to + n, size}, infinities);
       n += size;
     });
-    if (!invertible) return false;
-    if constexpr (std::is_same_v<T, float>) {
-      sorter_(keys, n, hwy::SortAscending());
-      HWY_DYNAMIC_DISPATCH(make_elements)(keys, n, flip, to);
-    } else if (flip_ == key_flip<T>(true)) {
+    if (!has_order) return false;
+    const ExactComparisons exact;
+    if (descending)
       sorter_(to, n, hwy::SortDescending());
-    } else {
+    else
       sorter_(to, n, hwy::SortAscending());
+    if constexpr (std::is_same_v<T, float>) {
+      const float first = descending ? infinity : -infinity;
+      std::fill_n(to, infinities[descending], first);
+      std::fill_n(to + n - infinities[!descending], infinities[!descending], -first);
+    }
+    return true;
+  }
+
+  /// Replaces infinities by the largest finite numbers, and counts them. Returns whether equal elements have the same bits.
+  static bool replace_infinities(std::span<float> elements, std::array<std::size_t, 2>& infinities) {
+    for (float& x : elements) {
+      if (std::isnan(x) || (x == 0.0f && std::signbit(x))) return false;
+      if (!std::isinf(x)) continue;
+      ++infinities[x > 0];
+      x = std::copysign(std::numeric_limits<float>::max(), x);
     }
     return true;
   }
@@ -419,20 +429,32 @@ class LineSorter {
   hwy::Sorter sorter_;
 };
 
-/// The least keys of buckets, of which the first one has none.
+/// How the elements of a row are distributed. Kept in the memory of counts.
 template <class T>
-using Limits = std::array<KeyOf<T>, buckets>;
+struct Plan {
+  std::array<KeyOf<T>, buckets> limits;  ///< the least keys of buckets, of which the first one has none
+  std::size_t longest_part;
+};
 
-/// Returns the limits of buckets of about equal size, which a sample of a row gives.
+/// Returns the number of buckets of most parts. Highway's vqsort divides a part in less time than `distribute`, but many threads
+/// need many parts.
 template <class T>
-Limits<T> find_limits(const T* row, std::size_t columns, std::uint32_t flip) {
+std::size_t longest_part(bool has_values) {
+  constexpr unsigned few_threads = 8;
+  if (has_values) return 1;
+  return sizeof(T) == 4 && std::thread::hardware_concurrency() <= few_threads ? 16 : 4;
+}
+
+/// Returns a plan with buckets of about equal size, which a sample of a row gives.
+template <class T>
+Plan<T> make_plan(const T* row, std::size_t columns, std::uint32_t flip, bool has_values) {
   constexpr std::size_t of_bucket = 4;  // elements of the sample
   std::array<KeyOf<T>, buckets * of_bucket> sample;
   for (std::size_t i = 0; i < sample.size(); ++i) sample[i] = key_of(row[columns * i / sample.size()], flip);
   hwy::Sorter()(sample.data(), sample.size(), hwy::SortAscending());
-  Limits<T> limits;
-  for (std::size_t i = 0; i < buckets; ++i) limits[i] = sample[i * of_bucket];
-  return limits;
+  Plan<T> plan{.limits = {}, .longest_part = longest_part<T>(has_values)};
+  for (std::size_t i = 0; i < buckets; ++i) plan.limits[i] = sample[i * of_bucket];
+  return plan;
 }
 
 template <class T>
@@ -446,7 +468,7 @@ void distribute(const Distribution<T, KeyOf<T>>& from) {
   else if constexpr (sizeof(T) == 4)
     HWY_DYNAMIC_DISPATCH(distribute_word)
   ({reinterpret_cast<const std::uint32_t*>(from.keys), from.values, from.column, from.size, from.flip,
-    from.limits, reinterpret_cast<std::uint32_t*>(from.keys_to), from.values_to,
+    from.limits, from.longest_part, reinterpret_cast<std::uint32_t*>(from.keys_to), from.values_to,
     reinterpret_cast<std::uint32_t*>(from.some_keys), from.some_values});
   else HWY_DYNAMIC_DISPATCH(distribute_long)(from);
 }
@@ -469,23 +491,24 @@ void for_segments(Range range, const SortShape& shape, F f) {
   });
 }
 
-/// Return the index of the first places of the buckets in a segment, of the limits of a row, and of the first places of the
+/// Return the index of the first places of the buckets in a segment, of the plan of a row, and of the first places of the
 /// buckets in the sorted row. The memory has places for each tile, of which a longer row has more than 16.
 std::uint64_t starts_of(std::uint64_t row, std::uint64_t segment, const SortShape& shape) {
   return (row * shape.tiles + segment) * buckets;
 }
-std::uint64_t limits_of(std::uint64_t row, const SortShape& shape) {
-  return ((row + 1) * shape.tiles - 2) * buckets;
+std::uint64_t plan_of(std::uint64_t row, const SortShape& shape) {
+  return ((row + 1) * shape.tiles - 3) * buckets;
 }
 std::uint64_t firsts_of(std::uint64_t row, const SortShape& shape) {
   return (std::uint64_t{shape.rows} * shape.tiles + row) * buckets;
 }
 
 template <class T>
-Limits<T> limits_at(const std::uint32_t* words) {
-  Limits<T> limits;
-  std::memcpy(limits.data(), words, sizeof(limits));
-  return limits;
+Plan<T> plan_at(const std::uint32_t* words) {
+  static_assert(sizeof(Plan<T>) <= 3 * buckets * sizeof(std::uint32_t));
+  Plan<T> plan;
+  std::memcpy(&plan, words, sizeof(plan));
+  return plan;
 }
 
 bool is_last(const SortShape& shape) { return shape.shift + 8 == shape.bits; }
@@ -503,28 +526,30 @@ ConstLine<T> line_at(std::span<const T> keys, std::span<const std::uint32_t> val
 
 }  // namespace
 
-/// First finds the limits of rows. After segments were distributed, finds their buckets.
-template <class T>
+/// First makes the plans of rows. After segments were distributed, finds their parts.
+template <class T, bool has_values>
 void sort_count(Range range, std::span<const T> keys, std::span<std::uint32_t> counts, SortShape shape) {
   if (shape.columns <= longest_line) return;
   if (shape.shift == 0)
     for_row_tiles(range, shape, [&](RowTiles part) {
       if (part.first != 0) return;
-      const Limits<T> limits = find_limits(keys.data() + part.row * shape.columns, shape.columns, shape.flip);
-      std::memcpy(counts.data() + limits_of(part.row, shape), limits.data(), sizeof(limits));
+      const Plan<T> plan =
+          make_plan(keys.data() + part.row * shape.columns, shape.columns, shape.flip, has_values);
+      std::memcpy(counts.data() + plan_of(part.row, shape), &plan, sizeof(plan));
     });
   if (!is_last(shape)) return;
   for_segments(range, shape,
                [&](std::uint64_t row, std::uint64_t i, std::uint64_t first, std::uint64_t size) {
                  const T* const segment = keys.data() + row * shape.columns + first;
-                 const Limits<T> limits = limits_at<T>(counts.data() + limits_of(row, shape));
+                 const Plan<T> plan = plan_at<T>(counts.data() + plan_of(row, shape));
                  std::uint32_t* const starts = counts.data() + starts_of(row, i, shape);
                  std::fill_n(starts, buckets, 0u);
                  // A step of all searches at a time, as each one waits for memory.
                  for (std::uint32_t step = segment_size; step != 0; step /= 2)
-                   for (std::size_t bucket = 1; bucket < buckets; ++bucket) {
+                   for (std::size_t bucket = plan.longest_part; bucket < buckets;
+                        bucket += part_length(bucket, plan.longest_part)) {
                      const std::uint32_t end = starts[bucket] + step;
-                     if (end <= size && key_of(segment[end - 1], shape.flip) < limits[bucket])
+                     if (end <= size && key_of(segment[end - 1], shape.flip) < plan.limits[bucket])
                        starts[bucket] = end;
                    }
                });
@@ -573,7 +598,7 @@ void sort_first(Range range, std::span<const T> keys, std::span<const std::uint3
   LineMemory<T> memory;
   for_segments(range, shape, [&](std::uint64_t row, std::uint64_t, std::uint64_t first, std::uint64_t size) {
     const std::uint64_t begin = row * shape.columns + first;
-    const Limits<T> limits = limits_at<T>(bases.data() + limits_of(row, shape));
+    const Plan<T> plan = plan_at<T>(bases.data() + plan_of(row, shape));
     const ConstLine<T> line = line_at(keys, values, begin, first);
     const Line<T> to = line_at(sorted_keys, sorted_values, begin);
     const Line<T> some = memory.line(3 * segment_size, to.values != nullptr);
@@ -582,7 +607,8 @@ void sort_first(Range range, std::span<const T> keys, std::span<const std::uint3
                    .column = line.column,
                    .size = size,
                    .flip = wide_flip<T>(shape.flip),
-                   .limits = limits.data(),
+                   .limits = plan.limits.data(),
+                   .longest_part = plan.longest_part,
                    .keys_to = to.keys,
                    .values_to = to.values,
                    .some_keys = some.keys,
@@ -606,8 +632,9 @@ void sort_last(Range range, std::span<const T> keys, std::span<const std::uint32
     }
     const std::uint64_t first = part.first * sorted_tile, last = part.last * sorted_tile;
     const std::uint32_t* const firsts = bases.data() + firsts_of(part.row, shape);
+    const Plan<T> plan = plan_at<T>(bases.data() + plan_of(part.row, shape));
     for (std::size_t bucket = 0, next = 0; bucket < buckets; bucket = next) {
-      next = bucket + buckets_at_once(!sorted_values.empty());
+      next = bucket + part_length(bucket, plan.longest_part);
       const std::uint64_t from = firsts[bucket], to = next < buckets ? firsts[next] : shape.columns;
       if (from == to || from < first || from >= last || from >= shape.keep) continue;
       const auto for_pieces = [&](auto f) {
@@ -645,7 +672,8 @@ void sort_scatter(Range range, std::span<const T> keys, std::span<const std::uin
 }
 
 #define WYE_SORT(T)                                                                                   \
-  template void sort_count(Range, std::span<const T>, std::span<std::uint32_t>, SortShape);           \
+  template void sort_count<T, false>(Range, std::span<const T>, std::span<std::uint32_t>, SortShape); \
+  template void sort_count<T, true>(Range, std::span<const T>, std::span<std::uint32_t>, SortShape);  \
   template void sort_scatter(Range, std::span<const T>, std::span<const std::uint32_t>, std::span<T>, \
                              std::span<std::uint32_t>, std::span<const std::uint32_t>, SortShape);
 WYE_SORT(float)

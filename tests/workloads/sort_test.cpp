@@ -1,7 +1,14 @@
 #include <wye/workloads/sort.hpp>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
 #include <numeric>
+#include <random>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 
 #include "workloads/vectors.hpp"
 
@@ -132,6 +139,44 @@ TEST_CASE("sort is stable, takes zeros and NaN for equal, and puts NaN above inf
       CHECK(places(SortOrder::descending) == Words{1, 5, 9, 7, 3, 0, 2, 6, 10, 8, 4});
     });
 }
+
+TEST_CASE("sort orders infinities without values beside the largest finite numbers", "[workloads][sort]") {
+  constexpr float largest = std::numeric_limits<float>::max();
+  for (const std::string& leg : legs())
+    for (const std::size_t size : {std::size_t{40}, std::size_t{700}, std::size_t{90000}}) {
+      if (leg != "cpu" && size > 8192) continue;
+      auto keys = elements<float>(size, 5);
+      for (std::size_t i = 0; i < size; i += 3)
+        keys[i] = std::array{infinity, -infinity, largest, -largest}[i / 3 % 4];
+      for (const SortOrder order : sort_orders) {
+        INFO(leg << ", " << size << " elements, descending: " << (order == SortOrder::descending));
+        CHECK(sort_keys(keys, size, order, leg) == "");
+        CHECK(sort_keys(std::vector<float>(size, -infinity), size, order, leg) == "");
+      }
+    }
+}
+
+#ifdef __SSE__
+TEST_CASE("sort orders denormal numbers on the CPU if the host's threads take them for zeros",
+          "[workloads][sort]") {
+  std::vector<float> keys(40000);
+  std::mt19937 random(7);
+  for (float& key : keys) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    key = std::bit_cast<float>((bits & 0x807f'ffffu) | 1u);
+  }
+  for (const SortOrder order : sort_orders) {
+    auto sorted = poison<float>(keys.size());
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | 0x8040);  // flush to zero, denormals are zeros
+    run(workloads::sort(keys, sorted, {.order = order}), "cpu");
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    CHECK((after & 0x8040) == 0x8040);
+    CHECK(differing(keys, {}, keys.size(), order, sorted, nullptr) == "");
+  }
+}
+#endif
 
 TEST_CASE("sort keeps vectors that are sorted, reversed or equal, and keys far from all others",
           "[workloads][sort]") {
