@@ -128,18 +128,20 @@ HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, const B
     return has_minimum<type> ? hn::Add(product, hn::Set(d, header.minimum)) : product;
   };
   if constexpr (is_narrow<type>) {
-    constexpr bool has_table =
-        hn::MaxLanes(D()) == 16;  // a vector has the element of every number of four bits
-    const V table = has_table ? elements(hn::Iota(d, 0.0f)) : hn::Zero(d);
-    const auto of = [=](auto q) HWY_ATTR {
-      if constexpr (has_table)
-        return hn::TableLookupLanes(table, hn::IndicesFromVec(d, q));
-      else
-        return elements(hn::ConvertTo(d, q));
+#if HWY_TARGET == HWY_AVX3
+    // A vector has the element of every number of four bits. The lookup ignores the other bits of a number.
+    const V table = elements(hn::Iota(d, 0.0f));
+    const auto of = [=](hn::Vec<Ints> q) HWY_ATTR {
+      return hn::TableLookupLanes(table, hn::Indices512<float>{q.raw});
     };
+#else
+    const auto of = [=](hn::Vec<Ints> q) HWY_ATTR {
+      return elements(hn::ConvertTo(d, hn::And(q, hn::Set(ints, 15))));
+    };
+#endif
     for (std::size_t i = 0; i < n / 2; i += hn::Lanes(d)) {
       const auto both = hn::PromoteTo(ints, hn::LoadU(hn::Rebind<std::uint8_t, D>(), integers + i));
-      take(i, of(hn::And(both, hn::Set(ints, 15))));
+      take(i, of(both));
       take(i + n / 2, of(hn::ShiftRight<4>(both)));
     }
   } else {
