@@ -310,7 +310,7 @@ class ExactComparisons {
   std::fenv_t before_;
 };
 
-/// Sorts lines. Reuses the memory that it needs.
+/// Sorts lines. Reuses the memory that it needs. Lives on one thread, in one call of a host function.
 template <class T>
 class LineSorter {
  public:
@@ -385,7 +385,6 @@ class LineSorter {
       n += size;
     });
     if (!has_order) return false;
-    const ExactComparisons exact;
     if (descending)
       sorter_(to, n, hwy::SortDescending());
     else
@@ -423,6 +422,7 @@ class LineSorter {
     move_by_digits(from, n, to, next_.data(), digit);
   }
 
+  ExactComparisons exact_;
   std::uint32_t flip_;
   std::array<std::uint32_t, std::size_t{1} << longest_digit> next_{};
   LineMemory<T> some_, other_;
