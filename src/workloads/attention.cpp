@@ -92,7 +92,7 @@ bool may_use_cudnn(const Read<T>& q, const Read<T>& k, const Read<T>& v, const W
   const cudnn::Attention attention = cudnn_attention<T>(stretch);
   return !options.mask && stretch.keys <= keys_of_step && stretch.scale > 0 && begins_at(q, bytes) &&
          begins_at(k, bytes) && begins_at(v, bytes) && begins_at(out, bytes) && cudnn::takes(attention) &&
-         !cudnn::known_absent() && cudnn::recurs(attention);
+         !cudnn::known_absent() && cudnn::admits(attention);
 }
 
 template <class T>

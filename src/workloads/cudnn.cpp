@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -374,12 +375,11 @@ bool is_exact(Maker& make, void* config) {
       [](int note) { return note == rounds_inputs || note == adds_in_less || note == differs; });
 }
 
-/// A plan with all that it is made of, and when it was used last.
+/// A plan with all that it is made of.
 struct Plan {
   std::vector<Descriptor> parts;
   void* object = nullptr;
   std::int64_t workspace = 0;
-  std::uint64_t used = 0;
 };
 
 /// The handle of one lane, and its plans.
@@ -418,20 +418,12 @@ class Lane {
     if (found == plans_.end()) {
       auto plan = make_plan(lane.device, attention);
       if (!plan) return std::move(plan).error();
-      if (plans_.size() == most_plans)
-        plans_.erase(std::min_element(plans_.begin(), plans_.end(), [](const auto& a, const auto& b) {
-          return a.second.used < b.second.used;
-        }));
       found = plans_.emplace(attention, *std::move(plan)).first;
     }
-    Plan& plan = found->second;
-    plan.used = ++uses_;
-    return execute(lane.device, plan, attention, addresses, scale);
+    return execute(lane.device, found->second, attention, addresses, scale);
   }
 
  private:
-  static constexpr std::size_t most_plans = 64;
-
   explicit Lane(std::shared_ptr<const Library> library) : library_(std::move(library)) {}
 
   /// Makes a plan of the best configuration that is exact and whose workspace suffices.
@@ -490,8 +482,7 @@ class Lane {
 
   std::shared_ptr<const Library> library_;
   void* handle_ = nullptr;
-  std::map<Attention, Plan> plans_;
-  std::uint64_t uses_ = 0;
+  std::map<Attention, Plan> plans_;  ///< at most `most_attentions`
 };
 
 Result<void> probe_with(const NativeLane& lane, bool causal) {
@@ -521,18 +512,12 @@ bool takes(const Attention& attention) {
          heads * std::max(queries, keys) * std::max(head_size, value_size) < most_elements;
 }
 
-bool recurs(const Attention& attention) {
-  // A kernel takes about a second to compile, an attention milliseconds.
-  constexpr std::uint32_t jobs_before = 8;
-  constexpr std::size_t most_known = 1024;
+bool admits(const Attention& attention) {
   static std::mutex mutex;
-  static std::map<Attention, std::uint32_t> jobs;
+  static std::set<Attention> admitted;
   const std::lock_guard lock(mutex);
-  if (jobs.size() == most_known && jobs.find(attention) == jobs.end()) jobs.clear();
-  std::uint32_t& count = jobs[attention];
-  if (count == jobs_before) return true;
-  ++count;
-  return false;
+  if (admitted.size() == most_attentions) return admitted.find(attention) != admitted.end();
+  return admitted.insert(attention), true;
 }
 
 Result<void> attend(const NativeLane& lane, const Attention& attention, const Addresses& addresses,

@@ -39,9 +39,11 @@ struct Attention {
 /// indices and grids are in range.
 bool takes(const Attention& attention);
 
-/// Counts a job with this attention. Returns whether the process has had as many of them as make compiling a kernel worthwhile.
+/// Returns whether cuDNN may compute it. That compiles a kernel, which takes about a second, so a process admits the first
+/// `most_attentions`.
 /// Threads: thread-safe.
-bool recurs(const Attention& attention);
+bool admits(const Attention& attention);
+inline constexpr std::size_t most_attentions = 64;
 
 /// Bytes of memory that kernels may use beside their operands: for the best kernels on Hopper, 256.
 inline constexpr std::uint64_t workspace_size = 4096;
