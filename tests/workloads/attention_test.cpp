@@ -500,12 +500,13 @@ TEST_CASE("attention of 16 bits is autotuned with and without tensor cores", "[w
   const auto q = of<bfloat16>(numbers(2 * 70 * 40, 5)), k = of<bfloat16>(numbers(2 * 60 * 40, 6)),
              v = of<bfloat16>(numbers(2 * 60 * 40, 7));
   std::string reason;
-  for (int i = 0; i < 7; ++i) {
+  for (int i = 0; i < 10; ++i) {
     std::vector<bfloat16> out(q.size());
     reason = run(workloads::attention(q, k, v, out, shape), "cuda").reason();
   }
-  CHECK(reason.find("was selected from 2 variants: minimum times are 'attention_bfloat16' ") !=
-        std::string::npos);
+  INFO(reason);
+  // cuDNN is a third variant, if it is installed.
+  CHECK(reason.find(" variants: minimum times are 'attention_bfloat16' ") != std::string::npos);
   CHECK(reason.find("'attention_bfloat16_plain' ") != std::string::npos);
 }
 
