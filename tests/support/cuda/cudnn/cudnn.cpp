@@ -112,7 +112,8 @@ struct Descriptor {
 Descriptor* descriptor(void* object) { return static_cast<Descriptor*>(object); }
 
 constexpr int type_float = 0, type_half = 2, type_int32 = 4, type_bfloat16 = 9;
-constexpr int engines = 3, engine_that_differs = 0, engine_that_needs_memory = 1;
+constexpr int engines = 3, engine_that_differs = 0;
+/// What they need. The second needs more than wye has.
 constexpr std::int64_t workspaces[engines] = {0, 1 << 20, 256};
 
 bool is_value(const Descriptor& t, int type) {
