@@ -69,7 +69,8 @@ WYE_API Job attention(Read<float> q, Read<float> k, Read<float> v, Write<float> 
 ///          multiples of 8, and operands begin at multiples of 16 bytes. The limits are 16,384 keys, 65,535 heads, and below
 ///          2^31 numbers of an operand. The scale is above 0, there is no mask, and causal queries are not more than the
 ///          keys. A lane that uses cuDNN for sizes the first time compiles a kernel, which takes about a second. A process
-///          uses it for the first 64 different sizes. On the CPU the numbers are converted to float32, a tile at a time.
+///          uses it for the first 64 different sizes. A job that cuDNN may compute has 4 KiB of memory for it. On the CPU the
+///          numbers are converted to float32, a tile at a time.
 WYE_API Job attention(Read<half> q, Read<half> k, Read<half> v, Write<half> out, AttentionShape shape,
                       AttentionOptions options = {});
 WYE_API Job attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Write<bfloat16> out,
