@@ -75,7 +75,7 @@ template <class T>
 void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const wye::Array<T>& result,
              const std::vector<double>& expected, double bound) {
   std::vector<wye::VariantChoice> choices;
-  for (int i = 0; i == 0 || (i < 7 && !choices.empty()); ++i) {
+  for (int i = 0; i == 0 || (i < 10 && !choices.empty()); ++i) {
     const auto done = runtime.run(job);
     if (!done) return state.SkipWithError(done.error().sentence().c_str());
     if (i == 0 && !is_near(result, expected, bound))
@@ -372,10 +372,12 @@ std::vector<double> first_query() {
                                               {1, 1, shape.keys, shape.head_size});
 }
 
-void count_operations(benchmark::State& state) {
+/// Of two products. Causal attention has about half of them.
+void count_operations(benchmark::State& state, bool causal = false) {
   const auto shape = heads();
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(4 * shape.heads * shape.queries *
-                                                                         shape.keys * shape.head_size));
+  const std::uint64_t operations = 4 * shape.heads * shape.queries * shape.keys * shape.head_size;
+  state.SetItemsProcessed(state.iterations() *
+                          static_cast<std::int64_t>(causal ? operations / 2 : operations));
 }
 
 void fused_attention(benchmark::State& state) {
@@ -387,17 +389,32 @@ void fused_attention(benchmark::State& state) {
   count_operations(state);
 }
 
-void fused_attention_of_half(benchmark::State& state) {
+/// Of 16 bits. The counters have the least time of each variant: wye's own kernels and, if it is installed, cuDNN.
+template <class T>
+void fused_attention_of(benchmark::State& state, bool causal, bool own) {
   auto runtime = with_card(state);
   if (!runtime) return;
-  const auto narrow = [&](const std::vector<float>& numbers) {
-    return runtime->array(narrowed<wye::half>(numbers));
-  };
+  const auto narrow = [&](const std::vector<float>& numbers) { return runtime->array(narrowed<T>(numbers)); };
   auto q = narrow(queries()), k = narrow(keys()), v = narrow(values_of_keys());
-  auto out = runtime->array<wye::half>(numbers_of_heads());
-  run_job(state, *runtime, wye::workloads::attention(q, k, v, out, heads()), out, first_query(), 4e-3);
-  count_operations(state);
+  auto out = runtime->array<T>(numbers_of_heads());
+  const auto job = wye::workloads::attention(q, k, v, out, heads(), {.causal = causal});
+  auto expected = first_query();
+  if (causal) {  // The first query sees the first key only.
+    const auto values = values_of_keys();
+    expected.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(heads().head_size));
+  }
+  run_job(state, *runtime, job, out, expected, std::is_same_v<T, wye::half> ? 4e-3 : 3e-2);
+  for (const auto& [name, value] : state.counters)
+    if (own && name.find("cudnn") != name.npos) return state.SkipWithError("wye takes cuDNN, which is there");
+  count_operations(state, causal);
 }
+void fused_attention_of_half(benchmark::State& state) { fused_attention_of<wye::half>(state, false, false); }
+void causal_attention_of_half(benchmark::State& state) { fused_attention_of<wye::half>(state, true, false); }
+void fused_attention_of_bfloat16(benchmark::State& state) {
+  fused_attention_of<wye::bfloat16>(state, false, false);
+}
+/// Where wye finds no cuDNN (tests/gpu/run.sh hides it).
+void own_attention_of_half(benchmark::State& state) { fused_attention_of<wye::half>(state, false, true); }
 
 /// In float32, or in TF32: cuBLAS has no softmax for what it multiplies in half.
 void attention_by_cublas(benchmark::State& state, bool tf32) {
@@ -483,6 +500,19 @@ BENCHMARK(fused_attention_of_half)
     ->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(attention_by_cublas, tf32, true)
     ->Name("cuda_attention_half_16x4096x64/cublas_in_tf32")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+BENCHMARK(causal_attention_of_half)
+    ->Name("cuda_attention_half_causal_16x4096x64/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(fused_attention_of_bfloat16)
+    ->Name("cuda_attention_bfloat16_16x4096x64/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK(own_attention_of_half)
+    ->Name("cuda_attention_own_half_16x4096x64/wye")
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 

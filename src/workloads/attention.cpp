@@ -5,10 +5,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "attention_kernels.hpp"
 #include "cpu.hpp"
+#include "cudnn.hpp"
 #include "steps.hpp"
 #include "variants.hpp"
 
@@ -44,6 +46,53 @@ const auto& attention_kernel_of(const Read<bfloat16>&) {
   static const auto kernel = with_variant(attention_kernel<bfloat16>(kernels::attention_bfloat16),
                                           make_attention_kernel<bfloat16>(kernels::attention_bfloat16_plain));
   return kernel;
+}
+
+template <class T>
+cudnn::Attention cudnn_attention(const AttentionStretch& stretch) {
+  return {.bfloat = std::is_same_v<T, bfloat16>,
+          .causal = stretch.causal != 0,
+          .heads = stretch.heads,
+          .queries = stretch.queries,
+          .keys = stretch.keys,
+          .head_size = stretch.head_size(),
+          .value_size = stretch.value_size()};
+}
+/// The same, and cuDNN as the last variant: without measurements it is not used. Its probe opens it, so a runtime without CUDA
+/// never does.
+template <class T>
+auto kernel_with_cudnn(NativeProbe probe) {
+  using Kernel = AttentionKernel<T>;
+  const auto attend = [](const NativeLane& lane, DeviceSpan<const T> q, DeviceSpan<const T> k,
+                         DeviceSpan<const T> v, DeviceSpan<T> out, DeviceSpan<float> workspace,
+                         AttentionStretch stretch) {
+    return cudnn::attend(lane, cudnn_attention<T>(stretch),
+                         {q.data, k.data, v.data, out.data, workspace.data, workspace.size * sizeof(float)},
+                         stretch.scale);
+  };
+  const auto& own = attention_kernel_of(Read<T>(std::span<const T>()));
+  return with_variant(own, Kernel::make({.name = std::is_same_v<T, half> ? "attention_half_cudnn"
+                                                                         : "attention_bfloat16_cudnn",
+                                         .sources = {native("cuda", attend, probe)},
+                                         .parameters = attention_parameters()}));
+}
+template <class T>
+const auto& kernel_with_cudnn_of(bool causal) {
+  static const auto visible = kernel_with_cudnn<T>(cudnn::probe);
+  static const auto hidden = kernel_with_cudnn<T>(cudnn::probe_causal);
+  return causal ? hidden : visible;
+}
+
+/// Returns whether cuDNN may compute the stretch: all keys at once, with a positive scale. It looks for the largest score before it
+/// scales.
+template <class T>
+bool may_use_cudnn(const Read<T>& q, const Read<T>& k, const Read<T>& v, const Write<T>& out,
+                   const AttentionStretch& stretch, const AttentionOptions& options) {
+  constexpr std::uint64_t bytes = 16;
+  const cudnn::Attention attention = cudnn_attention<T>(stretch);
+  return !options.mask && stretch.keys <= keys_of_step && stretch.scale > 0 && begins_at(q, bytes) &&
+         begins_at(k, bytes) && begins_at(v, bytes) && begins_at(out, bytes) && cudnn::takes(attention) &&
+         !cudnn::known_absent() && cudnn::admits(attention);
 }
 
 template <class T>
@@ -123,9 +172,17 @@ Job attention_of(const Read<T>& q, const Read<T>& k, const Read<T>& v, const Wri
                            .scale = options.scale.value_or(
                                static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size))))};
   const Extent3 items = flat(shape.heads * blocks_of_head(shape.queries) * items_per_query_block);
+  Steps steps;
+  if constexpr (sizeof(T) == 2) {
+    if (may_use_cudnn(q, k, v, out, stretch, options)) {
+      const Scratch<float> workspace(cudnn::workspace_size / sizeof(float));
+      stretch.last = stretch.keys;
+      steps.add(kernel_with_cudnn_of<T>(options.causal), items, q, k, v, out, workspace, stretch);
+      return std::move(steps).job("attention", workload_types::attention);
+    }
+  }
   const Scratch<float> state(
       stretch.keys > keys_of_step ? shape.heads * shape.queries * state_size(shape.value_size) : 0);
-  Steps steps;
   do {
     stretch.first = stretch.last;
     stretch.last += std::min(keys_of_step, stretch.keys - stretch.first);

@@ -294,12 +294,7 @@ bool has_epilogue(const Operands<T, R>& operands, const Product& shape) {
 /// Returns whether rows of `row` elements that are `step` from matrix to matrix begin at multiples of `bytes`.
 template <class P>
 bool is_aligned(const P& matrix, std::uint64_t row, std::uint64_t step, std::uint64_t bytes) {
-  const wye::detail::Operand& operand = matrix.operand();
-  constexpr std::uint64_t size = sizeof(typename P::element_type);
-  const auto begin = operand.kind == wye::detail::Operand::Kind::host
-                         ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(operand.data))
-                         : operand.offset * size;
-  return (begin | (row | step) * size) % bytes == 0;
+  return begins_at(matrix, bytes) && (row | step) * sizeof(typename P::element_type) % bytes == 0;
 }
 
 /// Returns the library that can compute the stretch. cuBLAS computes products of integers if rows begin at multiples of 4

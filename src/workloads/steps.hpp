@@ -4,6 +4,7 @@
 #include <wye/scheduler/job.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,16 @@ class Memory {
  private:
   wye::detail::Operand operand_;
 };
+
+/// Returns whether the memory of a parameter begins at a multiple of `bytes`. An array does.
+template <class T, Access access>
+bool begins_at(const detail::Parameter<T, access>& parameter, std::uint64_t bytes) {
+  const wye::detail::Operand& operand = parameter.operand();
+  const auto begin = operand.kind == wye::detail::Operand::Kind::host
+                         ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(operand.data))
+                         : operand.offset * sizeof(T);
+  return begin % bytes == 0;
+}
 
 /// Makes a failed job with the reason `sentence`.
 Job refused(std::string name, WorkloadType type, std::string sentence);

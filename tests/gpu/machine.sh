@@ -1,9 +1,10 @@
-# What run.sh needs to know of the machine. Sets $cublas, $sanitizer, $only_cuda, $torch and the library path; for a rehearsal
+# What run.sh needs to know of the machine. Sets $cublas, $cudnn, $sanitizer, $only_cuda, $torch and the library path; for a rehearsal
 # also $mode and the latencies. $small, $least and $times are what the device can take.
 
-# NVRTC and cuBLAS: of the toolkit, or of Python's packages; last, the NVRTC beside this file.
+# NVRTC, cuBLAS and cuDNN: of the toolkit, or of Python's packages; last, the NVRTC beside this file.
 toolkit=
 cublas=
+cudnn=
 packages=$(python3 -c "import sysconfig; print(sysconfig.get_path('purelib'))" 2>/dev/null)/nvidia
 for folder in "${CUDA_HOME:-}" "$(dirname "$(dirname "$(command -v nvcc 2>/dev/null || echo /usr/local/cuda/bin/nvcc)")")" \
   /usr/local/cuda /opt/cuda "$packages"/*; do
@@ -13,6 +14,7 @@ for folder in "${CUDA_HOME:-}" "$(dirname "$(dirname "$(command -v nvcc 2>/dev/n
     for file in "$lib/libcublas.so.13" "$lib/libcublas.so.12"; do
       if [ -z "$cublas" ] && [ -e "$file" ]; then cublas=$file; fi
     done
+    if [ -z "$cudnn" ] && [ -e "$lib/libcudnn.so.9" ]; then cudnn=$lib/libcudnn.so.9; fi
   done
 done
 PATH=$PATH:/usr/local/cuda/bin
@@ -25,9 +27,10 @@ mode=
 torch="--device cuda"
 torch_libraries=${LD_LIBRARY_PATH:-}  # it brings its own, and finds none of another version
 if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
-  # Under the names of the system's driver and cuBLAS, and without the toolkit: NVRTC is the one beside this file.
+  # Under the names of the system's driver and libraries, and without the toolkit: NVRTC is the one beside this file.
   driver=$(dirname "$WYE_CUDA_DRIVER")
   cublas=$driver/libraries/standin/libcublas.so.13
+  cudnn=$driver/libraries/standin/libcudnn.so.9
   toolkit=:$driver:$driver/libraries/standin
   sanitizer=
   small=--small

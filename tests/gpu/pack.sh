@@ -15,6 +15,7 @@ nvrtc=build/wheels/ptx/nvidia/cuda_nvrtc/lib
 tests="contract gpu workloads interop data scheduler runtime"
 cmake --preset gpu --log-level=WARNING
 cmake --build --preset gpu --parallel "${JOBS:-$(nproc)}" --target wye_bench wye_example_document_network wye_no_cublas wye_no_cublaslt \
+  wye_no_cudnn \
   $(printf 'wye_%s_tests ' $tests)
 rm -rf "$folder"
 mkdir -p "$folder/programs" "$folder/lib" "$folder/nvrtc" "$folder/no-cublas" "$folder/documents"

@@ -89,6 +89,10 @@ part_tests() {
   run 120 "workloads against their references" $only_cuda programs/wye_workloads_tests '~[cuda]~[large]~[.]'
   run 60 "products by wye's own kernels, without cuBLAS" env WYE_BACKENDS=cuda,cpu \
     LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH" programs/wye_workloads_tests '[products]~[large],[matmul]~[large]'
+  # Of its own: a process uses cuDNN for a limited number of sizes.
+  run 60 "attention by cuDNN" env WYE_BACKENDS=cuda,cpu programs/wye_workloads_tests '[cudnn]'
+  run 60 "attention by wye's own kernels, without cuDNN" env WYE_BACKENDS=cuda,cpu \
+    LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH" programs/wye_workloads_tests '[attention]~[large]'
   run 60 "main job on the card, beside the CPU" $only_cuda programs/document_network --documents documents \
     --backend cuda --compare --out "$logs/report"
   # Each one ends CUDA in its process.
@@ -121,6 +125,8 @@ part_bench() {
   family 70 "matmul by wye's own kernels" '^cuda_matmul_own' WYE_BENCH_CUBLAS="$cublas" \
     LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH"
   family 70 attention '^cuda_(cached_)?attention_(half_)?[0-9]'
+  family 70 "attention by wye's own kernels" '^cuda_attention_own' LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH"
+  family 70 "attention of 16 bits" '^cuda_attention_(bfloat16|half_causal)'
   family 60 softmax '^cuda_(softmax|attention_weights)'
   family 40 axpy '^cuda_axpy'
   family 40 normalize '^cuda_normalize'
@@ -176,6 +182,7 @@ say "card: $(nvidia-smi --query-gpu=name,memory.total,driver_version,clocks.max.
   echo "${WYE_CUDA_DRIVER:-nvidia-smi does not say}")"
 say "host: $(uname -sr), $(grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //'), $(nproc) processors"
 say "cuBLAS: ${cublas:-none}"
+say "cuDNN: ${cudnn:-none}"
 say ""
 "part_$part"
 say ""

@@ -104,12 +104,11 @@ const std::vector<Words>& vocabulary() {
 }
 
 // The files outside of src/backend that may name a backend, and why.
-const Names backend_names_allowed{
-    "include/wye/interop/",     // the public door to one vendor's objects
-    "src/device/names.cpp",     // "cpu" is the name of a type of adapter
-    "src/interop/dlpack.cpp",   // DLPack numbers vendors
-    "src/workloads/matmul.cpp"  // a native source for one vendor's library
-};
+const Names backend_names_allowed{"include/wye/interop/",         // the public door to one vendor's objects
+                                  "src/device/names.cpp",         // "cpu" is the name of a type of adapter
+                                  "src/interop/dlpack.cpp",       // DLPack numbers vendors
+                                  "src/workloads/attention.cpp",  // native sources for one vendor's libraries
+                                  "src/workloads/matmul.cpp"};
 
 // The folders and files in which the rules of `voice` hold. Extend the list when a room is rewritten.
 const Names plain_rooms{

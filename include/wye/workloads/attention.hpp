@@ -59,11 +59,18 @@ WYE_API Job attention(Read<float> q, Read<float> k, Read<float> v, Write<float> 
 /// The same for numbers of 16 bits. Computes in float32, with these exceptions.
 /// Bound:   weights may be rounded to the type before they meet v: of half, 2^-11 (w |v|) + 2^-25 (sum of |v|) more, of bfloat16
 ///          2^-8 (w |v|). Each number of out is rounded once, at the end: of half 2^-11 |out| + 2^-25 more, and infinity from 65520
-///          on; of bfloat16 2^-8 |out|. Of bfloat16, numbers and products below 2^-126 may count as zero.
-/// Bits:    on CUDA there are two kernels, each of which gives the same bits on the same device. Autotuning selects the kernel
-///          (`fastest_of`). With `measure_variants` off the kernel is always the same.
-/// Cost:    on CUDA autotuning decides for the device and size whether tensor cores are used (for bfloat16 from Ampere on). On
-///          the CPU the numbers are converted to float32, a tile at a time.
+///          on; of bfloat16 2^-8 |out|. Of bfloat16, numbers and products below 2^-126 may count as zero. NVIDIA documents no bound
+///          for cuDNN. By cuDNN, NaN and infinities of v of a key that a query does not see may make NaN in their column, too,
+///          and a query with no scores but -infinity may become zeros.
+/// Bits:    on CUDA there are two kernels and cuDNN, each of which gives the same bits on the same device. Autotuning selects one
+///          (`fastest_of`). With `measure_variants` off the kernel is always the same, and not cuDNN's.
+/// Cost:    on CUDA autotuning decides for the device and size whether tensor cores are used (for bfloat16 from Ampere on), or
+///          cuDNN, if it is installed. That needs cuDNN 9.13.1, causal 9.21, and Ampere or newer. Sizes of heads and values are
+///          multiples of 8, and operands begin at multiples of 16 bytes. The limits are 16,384 keys, 65,535 heads, and below
+///          2^31 numbers of an operand. The scale is above 0, there is no mask, and causal queries are not more than the
+///          keys. A lane that uses cuDNN for sizes the first time compiles a kernel, which takes about a second. A process
+///          uses it for the first 64 different sizes. A job that cuDNN may compute has 4 KiB of memory for it. On the CPU the
+///          numbers are converted to float32, a tile at a time.
 WYE_API Job attention(Read<half> q, Read<half> k, Read<half> v, Write<half> out, AttentionShape shape,
                       AttentionOptions options = {});
 WYE_API Job attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Write<bfloat16> out,

@@ -1,7 +1,5 @@
 #pragma once
 // Products for the stand-ins of cuBLAS and cuBLASLt: on the host, in the order of the stand-in driver's streams.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,8 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 #include <type_traits>
+
+#include "../library.hpp"
 
 namespace {
 
@@ -21,34 +20,6 @@ enum Status {
   execution_failed = 13,
   not_supported = 15
 };
-
-/// The stand-in driver's functions for its libraries.
-struct Driver {
-  int (*scripted)(const char* name) = nullptr;
-  int (*is_known)(unsigned long long address, std::size_t size) = nullptr;
-  /// 0: the function will be called when the stream reaches it.
-  int (*enqueue)(void* stream, void (*function)(void*), void* data) = nullptr;
-};
-
-const Driver* driver() {
-  static const Driver the_driver = [] {
-    Driver found;
-    Dl_info self{};
-    if (::dladdr(reinterpret_cast<void*>(&driver), &self) == 0) return found;
-    std::string path = self.dli_fname;
-    for (int i = 0; i < 3; ++i) path.erase(path.rfind('/'));
-    void* library = ::dlopen((path + "/libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (!library) return found;
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-    };
-    find(found.scripted, "wye_standin_scripted");
-    find(found.is_known, "wye_standin_is_known");
-    find(found.enqueue, "wye_standin_enqueue");
-    return found;
-  }();
-  return the_driver.enqueue ? &the_driver : nullptr;
-}
 
 /// The values of cudaDataType that are supported here.
 enum Type { real_32f = 0, real_16f = 2, real_8i = 3, real_32i = 10, real_16bf = 14 };
@@ -69,50 +40,13 @@ double number_at(const Matrix& m, std::size_t matrix, std::size_t row, std::size
   const std::size_t at =
       matrix * m.matrices_apart + (m.transposed ? row * m.step + column : column * m.step + row);
   const char* const from = m.begin + at * size_of(m.type);
-  const auto read = [from](auto value) {
-    std::memcpy(&value, from, sizeof(value));
-    return value;
-  };
   switch (m.type) {
-    case real_16f: {
-      const unsigned bits = read(std::uint16_t{}), exponent = bits >> 10 & 31u, fraction = bits & 1023u;
-      const double size = exponent == 31  ? (fraction != 0 ? std::nan("") : HUGE_VAL)
-                          : exponent == 0 ? std::ldexp(fraction, -24)
-                                          : std::ldexp(1024 + fraction, static_cast<int>(exponent) - 25);
-      return bits >> 15 != 0 ? -size : size;
-    }
-    case real_16bf: {
-      const std::uint32_t bits = std::uint32_t{read(std::uint16_t{})} << 16;
-      float value = 0;
-      std::memcpy(&value, &bits, sizeof(value));
-      return value;
-    }
-    case real_8i: return read(std::int8_t{});
-    default: return read(float{});
+    case real_16f: return half_at(from);
+    case real_16bf: return bfloat16_at(from);
+    case real_8i: return read<std::int8_t>(from);
+    default: return read<float>(from);
   }
 }
-
-/// A number of 16 bits, `fraction` of them after the leading one: 10 of half, 7 of bfloat16. Rounds to nearest, ties to even.
-template <int fraction>
-struct Sixteen {
-  std::uint16_t bits = 0;
-
-  Sixteen() = default;
-  explicit Sixteen(float value) {
-    constexpr int bias = (1 << (14 - fraction)) - 1, infinite = (2 * bias + 1) << fraction;
-    int size = infinite;
-    if (std::isnan(value)) {
-      size += 1 << (fraction - 1);
-    } else if (!std::isinf(value)) {
-      const int exponent = value == 0 ? 1 - bias : std::max(std::ilogb(value), 1 - bias);
-      const double steps = std::nearbyint(std::ldexp(std::abs(double{value}), fraction - exponent));
-      size = exponent > bias
-                 ? infinite
-                 : std::min(((exponent + bias - 1) << fraction) + static_cast<int>(steps), infinite);
-    }
-    bits = static_cast<std::uint16_t>((std::signbit(value) ? 0x8000 : 0) + size);
-  }
-};
 
 /// c = activation(alpha a b + beta added + bias). `bias` has an element for each row of c, or is null. `added` is laid out as
 /// c, and may be c.
@@ -186,8 +120,3 @@ bool is_known(const void* matrix, int type, int rows, int columns, std::size_t s
 }
 
 }  // namespace
-
-#define WYE_EXPORT extern "C" __attribute__((visibility("default")))
-#define WYE_SCRIPTED(name)               \
-  if (!driver()) return not_initialized; \
-  if (const int code = driver()->scripted(name)) return code
