@@ -14,10 +14,10 @@ namespace workloads {
 namespace cpu {
 constexpr std::size_t buckets = 256;
 
-/// Adjacent buckets are a part, which is sorted at once. Returns the length of the part that begins with `bucket`. The last
-/// parts are shorter, so that threads end at about the same time.
-constexpr std::size_t part_length(std::size_t bucket, std::size_t longest) {
-  return bucket < buckets / 4 * 3 || longest == 1 ? longest : longest / 4;
+/// Adjacent buckets are a part, which is sorted at once. Returns the length of the part that begins with `bucket`. Without values,
+/// Highway's vqsort sorts longer ones as well. The last parts are shorter, so that threads end at about the same time.
+constexpr std::size_t part_length(std::size_t bucket, bool has_values) {
+  return has_values || bucket >= buckets / 4 * 3 ? 1 : 4;
 }
 
 /// Elements that are moved to buckets. The limits of buckets are their least keys; the first one has none.
@@ -29,7 +29,6 @@ struct Distribution {
   std::size_t size;
   Key flip;
   const Key* limits;
-  std::size_t longest_part;  ///< in buckets: 1, 4 or 16
   T* keys_to;
   std::uint32_t* values_to;  ///< null: there are no values
   T* some_keys;              ///< memory for 3 * size elements
@@ -184,7 +183,7 @@ std::size_t move_vectors(const Distribution<T, std::uint32_t>& from, const std::
 /// has few elements for each of more parts, and memory of many pages is slow.
 template <bool has_values, class T, class Key>
 void distribute(const Distribution<T, Key>& from, std::size_t first_bucket, std::size_t count) {
-  if (from.size == 0 || count == part_length(first_bucket, from.longest_part)) return;
+  if (from.size == 0 || count == part_length(first_bucket, has_values)) return;
   const std::size_t quarter = count / 4;
   const Key limits[] = {from.limits[quarter], from.limits[2 * quarter], from.limits[3 * quarter]};
   T* keys[] = {from.keys_to, from.some_keys, from.some_keys + from.size, from.some_keys + 2 * from.size};

@@ -131,13 +131,11 @@ HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, const B
 #if HWY_TARGET == HWY_AVX3
     // A vector has the element of every number of four bits. The lookup ignores the other bits of a number.
     const V table = elements(hn::Iota(d, 0.0f));
-    const auto of = [=](hn::Vec<Ints> q) HWY_ATTR {
-      return hn::TableLookupLanes(table, hn::Indices512<float>{q.raw});
-    };
+    const auto of = [=](hn::Vec<Ints> q)
+                        HWY_ATTR { return hn::TableLookupLanes(table, hn::Indices512<float>{q.raw}); };
 #else
-    const auto of = [=](hn::Vec<Ints> q) HWY_ATTR {
-      return elements(hn::ConvertTo(d, hn::And(q, hn::Set(ints, 15))));
-    };
+    const auto of = [=](hn::Vec<Ints> q)
+                        HWY_ATTR { return elements(hn::ConvertTo(d, hn::And(q, hn::Set(ints, 15)))); };
 #endif
     for (std::size_t i = 0; i < n / 2; i += hn::Lanes(d)) {
       const auto both = hn::PromoteTo(ints, hn::LoadU(hn::Rebind<std::uint8_t, D>(), integers + i));

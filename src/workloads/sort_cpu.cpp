@@ -12,7 +12,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <thread>
 #include <type_traits>
 
 #include "cpu.hpp"
@@ -429,32 +428,20 @@ class LineSorter {
   hwy::Sorter sorter_;
 };
 
-/// How the elements of a row are distributed. Kept in the memory of counts.
+/// The least keys of buckets, of which the first one has none.
 template <class T>
-struct Plan {
-  std::array<KeyOf<T>, buckets> limits;  ///< the least keys of buckets, of which the first one has none
-  std::size_t longest_part;
-};
+using Limits = std::array<KeyOf<T>, buckets>;
 
-/// Returns the number of buckets of most parts. Highway's vqsort divides a part in less time than `distribute`, but many threads
-/// need many parts.
+/// Returns the limits of buckets of about equal size, which a sample of a row gives.
 template <class T>
-std::size_t longest_part(bool has_values) {
-  constexpr unsigned few_threads = 8;
-  if (has_values) return 1;
-  return sizeof(T) == 4 && std::thread::hardware_concurrency() <= few_threads ? 16 : 4;
-}
-
-/// Returns a plan with buckets of about equal size, which a sample of a row gives.
-template <class T>
-Plan<T> make_plan(const T* row, std::size_t columns, std::uint32_t flip, bool has_values) {
+Limits<T> find_limits(const T* row, std::size_t columns, std::uint32_t flip) {
   constexpr std::size_t of_bucket = 4;  // elements of the sample
   std::array<KeyOf<T>, buckets * of_bucket> sample;
   for (std::size_t i = 0; i < sample.size(); ++i) sample[i] = key_of(row[columns * i / sample.size()], flip);
   hwy::Sorter()(sample.data(), sample.size(), hwy::SortAscending());
-  Plan<T> plan{.limits = {}, .longest_part = longest_part<T>(has_values)};
-  for (std::size_t i = 0; i < buckets; ++i) plan.limits[i] = sample[i * of_bucket];
-  return plan;
+  Limits<T> limits;
+  for (std::size_t i = 0; i < buckets; ++i) limits[i] = sample[i * of_bucket];
+  return limits;
 }
 
 template <class T>
@@ -468,7 +455,7 @@ void distribute(const Distribution<T, KeyOf<T>>& from) {
   else if constexpr (sizeof(T) == 4)
     HWY_DYNAMIC_DISPATCH(distribute_word)
   ({reinterpret_cast<const std::uint32_t*>(from.keys), from.values, from.column, from.size, from.flip,
-    from.limits, from.longest_part, reinterpret_cast<std::uint32_t*>(from.keys_to), from.values_to,
+    from.limits, reinterpret_cast<std::uint32_t*>(from.keys_to), from.values_to,
     reinterpret_cast<std::uint32_t*>(from.some_keys), from.some_values});
   else HWY_DYNAMIC_DISPATCH(distribute_long)(from);
 }
@@ -491,24 +478,23 @@ void for_segments(Range range, const SortShape& shape, F f) {
   });
 }
 
-/// Return the index of the first places of the buckets in a segment, of the plan of a row, and of the first places of the
+/// Return the index of the first places of the buckets in a segment, of the limits of a row, and of the first places of the
 /// buckets in the sorted row. The memory has places for each tile, of which a longer row has more than 16.
 std::uint64_t starts_of(std::uint64_t row, std::uint64_t segment, const SortShape& shape) {
   return (row * shape.tiles + segment) * buckets;
 }
-std::uint64_t plan_of(std::uint64_t row, const SortShape& shape) {
-  return ((row + 1) * shape.tiles - 3) * buckets;
+std::uint64_t limits_of(std::uint64_t row, const SortShape& shape) {
+  return ((row + 1) * shape.tiles - 2) * buckets;
 }
 std::uint64_t firsts_of(std::uint64_t row, const SortShape& shape) {
   return (std::uint64_t{shape.rows} * shape.tiles + row) * buckets;
 }
 
 template <class T>
-Plan<T> plan_at(const std::uint32_t* words) {
-  static_assert(sizeof(Plan<T>) <= 3 * buckets * sizeof(std::uint32_t));
-  Plan<T> plan;
-  std::memcpy(&plan, words, sizeof(plan));
-  return plan;
+Limits<T> limits_at(const std::uint32_t* words) {
+  Limits<T> limits;
+  std::memcpy(limits.data(), words, sizeof(limits));
+  return limits;
 }
 
 bool is_last(const SortShape& shape) { return shape.shift + 8 == shape.bits; }
@@ -526,30 +512,29 @@ ConstLine<T> line_at(std::span<const T> keys, std::span<const std::uint32_t> val
 
 }  // namespace
 
-/// First makes the plans of rows. After segments were distributed, finds their parts.
+/// First finds the limits of rows. After segments were distributed, finds their parts.
 template <class T, bool has_values>
 void sort_count(Range range, std::span<const T> keys, std::span<std::uint32_t> counts, SortShape shape) {
   if (shape.columns <= longest_line) return;
   if (shape.shift == 0)
     for_row_tiles(range, shape, [&](RowTiles part) {
       if (part.first != 0) return;
-      const Plan<T> plan =
-          make_plan(keys.data() + part.row * shape.columns, shape.columns, shape.flip, has_values);
-      std::memcpy(counts.data() + plan_of(part.row, shape), &plan, sizeof(plan));
+      const Limits<T> limits = find_limits(keys.data() + part.row * shape.columns, shape.columns, shape.flip);
+      std::memcpy(counts.data() + limits_of(part.row, shape), limits.data(), sizeof(limits));
     });
   if (!is_last(shape)) return;
   for_segments(range, shape,
                [&](std::uint64_t row, std::uint64_t i, std::uint64_t first, std::uint64_t size) {
                  const T* const segment = keys.data() + row * shape.columns + first;
-                 const Plan<T> plan = plan_at<T>(counts.data() + plan_of(row, shape));
+                 const Limits<T> limits = limits_at<T>(counts.data() + limits_of(row, shape));
                  std::uint32_t* const starts = counts.data() + starts_of(row, i, shape);
                  std::fill_n(starts, buckets, 0u);
                  // A step of all searches at a time, as each one waits for memory.
                  for (std::uint32_t step = segment_size; step != 0; step /= 2)
-                   for (std::size_t bucket = plan.longest_part; bucket < buckets;
-                        bucket += part_length(bucket, plan.longest_part)) {
+                   for (std::size_t bucket = part_length(0, has_values); bucket < buckets;
+                        bucket += part_length(bucket, has_values)) {
                      const std::uint32_t end = starts[bucket] + step;
-                     if (end <= size && key_of(segment[end - 1], shape.flip) < plan.limits[bucket])
+                     if (end <= size && key_of(segment[end - 1], shape.flip) < limits[bucket])
                        starts[bucket] = end;
                    }
                });
@@ -598,7 +583,7 @@ void sort_first(Range range, std::span<const T> keys, std::span<const std::uint3
   LineMemory<T> memory;
   for_segments(range, shape, [&](std::uint64_t row, std::uint64_t, std::uint64_t first, std::uint64_t size) {
     const std::uint64_t begin = row * shape.columns + first;
-    const Plan<T> plan = plan_at<T>(bases.data() + plan_of(row, shape));
+    const Limits<T> limits = limits_at<T>(bases.data() + limits_of(row, shape));
     const ConstLine<T> line = line_at(keys, values, begin, first);
     const Line<T> to = line_at(sorted_keys, sorted_values, begin);
     const Line<T> some = memory.line(3 * segment_size, to.values != nullptr);
@@ -607,8 +592,7 @@ void sort_first(Range range, std::span<const T> keys, std::span<const std::uint3
                    .column = line.column,
                    .size = size,
                    .flip = wide_flip<T>(shape.flip),
-                   .limits = plan.limits.data(),
-                   .longest_part = plan.longest_part,
+                   .limits = limits.data(),
                    .keys_to = to.keys,
                    .values_to = to.values,
                    .some_keys = some.keys,
@@ -632,9 +616,8 @@ void sort_last(Range range, std::span<const T> keys, std::span<const std::uint32
     }
     const std::uint64_t first = part.first * sorted_tile, last = part.last * sorted_tile;
     const std::uint32_t* const firsts = bases.data() + firsts_of(part.row, shape);
-    const Plan<T> plan = plan_at<T>(bases.data() + plan_of(part.row, shape));
     for (std::size_t bucket = 0, next = 0; bucket < buckets; bucket = next) {
-      next = bucket + part_length(bucket, plan.longest_part);
+      next = bucket + part_length(bucket, !sorted_values.empty());
       const std::uint64_t from = firsts[bucket], to = next < buckets ? firsts[next] : shape.columns;
       if (from == to || from < first || from >= last || from >= shape.keep) continue;
       const auto for_pieces = [&](auto f) {

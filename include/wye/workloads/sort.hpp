@@ -29,7 +29,7 @@ struct SortOptions {
 /// Bits:    every device gives the same bits.
 /// Cost:    rows of up to 2048 elements: one step. Longer rows: passes of 8 bits on GPUs, and on the CPU one distribution to
 ///          buckets, which are sorted in cache. They take memory of 1 (uint64), 1.13 (32 bits) or 1.25 times `keys`. On two
-///          threads, 10 million floats take 0.7 to 1 times as long as Highway's vqsort on one (bench/workloads_bench.cpp).
+///          threads, 10 million floats take about 0.7 times as long as Highway's vqsort on one (bench/workloads_bench.cpp).
 /// Errors:  invalid_argument (a size that is no multiple of `columns`, sizes that differ, dimensions of 2^31 or more).
 /// Source:  Satish, Harris and Garland, Designing efficient sorting algorithms for manycore GPUs, IPDPS 2009.
 WYE_API Job sort(Read<float> keys, Write<float> sorted, SortOptions options = {});
