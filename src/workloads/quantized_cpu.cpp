@@ -82,10 +82,22 @@ HWY_INLINE BlockHeader header_of(const std::uint8_t* block, float scale) {
 HWY_INLINE void read_scales(const std::uint8_t* blocks, std::size_t count, std::size_t bytes, float* scales) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   const D d;
+  const hn::Rebind<hwy::float16_t, D> halves;
+  if (count == hn::Lanes(d) && 3 * bytes < 64) {
+    // A vector that begins at one header has the next three, too. Highway 1.0 has no lookup of 16 bits.
+    const hn::Repartition<std::uint16_t, D> d16;
+    const auto fourth = hn::And(hn::Iota(d16, 0), hn::Set(d16, std::uint16_t{3}));
+    const auto places = hn::Mul(fourth, hn::Set(d16, static_cast<std::uint16_t>(bytes / 2)));
+    auto headers = hn::Zero(d16);
+    for (std::size_t i = 0; i < 16; i += 4) {
+      const auto four = hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(blocks + i * bytes));
+      headers.raw = _mm512_mask_permutexvar_epi16(headers.raw, 15u << i, places.raw, four.raw);
+    }
+    return hn::Store(hn::PromoteTo(d, hn::BitCast(halves, hn::LowerHalf(headers))), d, scales);
+  }
   if (count == hn::Lanes(d)) {
     const Ints ints;
     const hn::Rebind<std::uint16_t, D> words;
-    const hn::Rebind<hwy::float16_t, D> halves;
     const auto offsets = hn::Mul(hn::Iota(ints, 0), hn::Set(ints, static_cast<int>(bytes)));
     const auto headers = hn::GatherOffset(ints, reinterpret_cast<const int*>(blocks), offsets);
     const auto low = hn::TruncateTo(words, hn::BitCast(hn::RebindToUnsigned<D>(), headers));
@@ -128,7 +140,7 @@ HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, const B
     return has_minimum<type> ? hn::Add(product, hn::Set(d, header.minimum)) : product;
   };
   if constexpr (is_narrow<type>) {
-#if HWY_TARGET == HWY_AVX3
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
     // A vector has the element of every number of four bits. The lookup ignores the other bits of a number.
     const V table = elements(hn::Iota(d, 0.0f));
     const auto of = [=](hn::Vec<Ints> q)
