@@ -7,6 +7,7 @@ driver=${BUILD:-$root/build/dev}/tests/support/cuda/libcuda.so.1
 [ -f "$driver" ] || { echo "with-stand-in-cuda.sh: there is no '$driver': build the target wye_standin_workloads." >&2; exit 2; }
 [ $# -gt 0 ] || { echo "usage: tests/with-stand-in-cuda.sh COMMAND..." >&2; exit 2; }
 WYE_CUDA_DRIVER=$(cd "$(dirname "$driver")" && pwd)/libcuda.so.1
-LD_LIBRARY_PATH=${WYE_CUDA_DRIVER%/*}/libraries/${LIBRARIES:-none}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export WYE_CUDA_DRIVER LD_LIBRARY_PATH
+LIBRARIES=${LIBRARIES:-none}
+LD_LIBRARY_PATH=${WYE_CUDA_DRIVER%/*}/libraries/$LIBRARIES${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export WYE_CUDA_DRIVER LIBRARIES LD_LIBRARY_PATH
 exec "$@"
