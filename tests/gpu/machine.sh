@@ -24,6 +24,7 @@ small=
 least=0.2  # seconds of a repetition
 times=1    # the limit of a step, as a multiple; a part's limit is the same
 mode=
+of_cudnn=  # tells its tests of the stand-in
 torch="--device cuda"
 torch_libraries=${LD_LIBRARY_PATH:-}  # it brings its own, and finds none of another version
 if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
@@ -31,6 +32,7 @@ if [ -n "${WYE_CUDA_DRIVER:-}" ]; then
   driver=$(dirname "$WYE_CUDA_DRIVER")
   cublas=$driver/libraries/standin/libcublas.so.13
   cudnn=$driver/libraries/standin/libcudnn.so.9
+  of_cudnn=LIBRARIES=standin
   toolkit=:$driver:$driver/libraries/standin
   sanitizer=
   small=--small

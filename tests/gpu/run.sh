@@ -90,7 +90,7 @@ part_tests() {
   run 60 "products by wye's own kernels, without cuBLAS" env WYE_BACKENDS=cuda,cpu \
     LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH" programs/wye_workloads_tests '[products]~[large],[matmul]~[large]'
   # Of its own: a process uses cuDNN for a limited number of sizes.
-  run 60 "attention by cuDNN" env WYE_BACKENDS=cuda,cpu programs/wye_workloads_tests '[cudnn]'
+  run 60 "attention by cuDNN" env WYE_BACKENDS=cuda,cpu $of_cudnn programs/wye_workloads_tests '[cudnn]'
   run 60 "attention by wye's own kernels, without cuDNN" env WYE_BACKENDS=cuda,cpu \
     LD_LIBRARY_PATH="$here/no-cublas:$LD_LIBRARY_PATH" programs/wye_workloads_tests '[attention]~[large]'
   run 60 "main job on the card, beside the CPU" $only_cuda programs/document_network --documents documents \
