@@ -58,8 +58,8 @@ cudnn::Attention cudnn_attention(const AttentionStretch& stretch) {
           .head_size = stretch.head_size(),
           .value_size = stretch.value_size()};
 }
-/// The same, and cuDNN as the last variant: without measurements it is not used. Its probe opens it, so a runtime without CUDA
-/// never does.
+/// Adds cuDNN as the last variant, because the first one is used without measurements. Only the probe opens the library, and only
+/// CUDA calls the probe.
 template <class T>
 auto kernel_with_cudnn(NativeProbe probe) {
   using Kernel = AttentionKernel<T>;

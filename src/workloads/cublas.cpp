@@ -112,18 +112,6 @@ class LaneHandle {
   Library::Handle handle_ = nullptr;
 };
 
-Result<Library::Handle> handle_of(const std::shared_ptr<const Library>& library, const NativeLane& lane) {
-  static const char mine = 0;
-  if (!lane.keep) return cublas::keeps_nothing("cuBLAS", lane.device);
-  std::shared_ptr<void>& kept = (*lane.keep)[&mine];
-  if (!kept) {
-    auto made = LaneHandle::create(library, lane);
-    if (!made) return std::move(made).error();
-    kept = *std::move(made);
-  }
-  return static_cast<const LaneHandle*>(kept.get())->get();
-}
-
 /// The last result of the probe for each device: the reason why the device does not use cuBLAS, or nothing.
 struct Answers {
   std::mutex mutex;
@@ -204,8 +192,8 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   if (shape.rows == 0 || shape.columns == 0) return {};
   const auto& library = Library::shared();
   if (!library) return library.error();
-  auto handle = handle_of(*library, lane);
-  if (!handle) return std::move(handle).error();
+  const auto handle = kept_by<LaneHandle>(lane, "cuBLAS", [&] { return LaneHandle::create(*library, lane); });
+  if (!handle) return handle.error();
   // cuBLAS is column-major: it reads row-major matrices as transposes and writes the transpose of c, b^T a^T.
   // Dimensions are below 2^31.
   constexpr int as_is = 0, transposed = 1, default_algorithm = -1;
@@ -220,7 +208,7 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   const std::int32_t whole_one = 1, whole_keep = shape.first == 0 ? 0 : 1;
   const bool whole = type.result == real_32i;
   const int status = (*library)->gemm(
-      *handle, shape.transposed_b ? transposed : as_is, shape.transposed_a ? transposed : as_is,
+      (*handle)->get(), shape.transposed_b ? transposed : as_is, shape.transposed_a ? transposed : as_is,
       number(shape.columns), number(shape.rows), static_cast<int>(shape.last - shape.first),
       whole ? static_cast<const void*>(&whole_one) : static_cast<const void*>(&one),
       at(matrices.b, b_start(shape)), type.element, number(b_row(shape)), step(shape.b_step),

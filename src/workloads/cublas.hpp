@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "product.hpp"
 
@@ -76,6 +78,24 @@ const Numbers& numbers_of(Arithmetic arithmetic);
 Error failed(std::string_view library, const char* api, int status, std::string_view device);
 /// The same if the lane cannot keep the handle of `library`.
 Error keeps_nothing(std::string_view library, std::string_view device);
+
+/// Its address is the key of the T of a lane.
+template <class T>
+inline constexpr char key_of_kept = 0;
+
+/// Returns the T that `lane` keeps for `library`. The first call makes it: `create()` returns a Result<std::shared_ptr<T>>.
+/// Errors: unsupported (a lane that keeps nothing); those of `create`.
+template <class T, class Create>
+Result<T*> kept_by(const NativeLane& lane, std::string_view library, Create create) {
+  if (!lane.keep) return keeps_nothing(library, lane.device);
+  std::shared_ptr<void>& kept = (*lane.keep)[&key_of_kept<T>];
+  if (!kept) {
+    auto made = create();
+    if (!made) return std::move(made).error();
+    kept = *std::move(made);
+  }
+  return static_cast<T*>(kept.get());
+}
 
 /// Finds functions in a library, and remembers the name of the last that it lacks.
 class Finder {

@@ -278,17 +278,12 @@ Result<void> cublaslt::probe(const NativeLane& lane) {
 Result<void> cublaslt::multiply(const NativeLane& lane, cublas::Arithmetic arithmetic,
                                 const cublas::Matrices& matrices, const Product& shape) {
   if (shape.rows == 0 || shape.columns == 0) return {};
-  static const char mine = 0;
   const auto& library = LtLibrary::shared();
   if (!library) return library.error();
-  if (!lane.keep) return cublas::keeps_nothing("cuBLASLt", lane.device);
-  std::shared_ptr<void>& kept = (*lane.keep)[&mine];
-  if (!kept) {
-    auto made = LtLane::create(*library, lane.device);
-    if (!made) return std::move(made).error();
-    kept = *std::move(made);
-  }
-  return static_cast<LtLane*>(kept.get())->multiply(lane, arithmetic, matrices, shape);
+  const auto kept =
+      cublas::kept_by<LtLane>(lane, "cuBLASLt", [&] { return LtLane::create(*library, lane.device); });
+  if (!kept) return kept.error();
+  return (*kept)->multiply(lane, arithmetic, matrices, shape);
 }
 
 }  // namespace workloads

@@ -522,23 +522,17 @@ bool admits(const Attention& attention) {
 
 Result<void> attend(const NativeLane& lane, const Attention& attention, const Addresses& addresses,
                     float scale) {
-  static const char mine = 0;
   const auto& library = Library::shared();
   if (!library) return library.error();
-  if (!lane.keep) return cublas::keeps_nothing("cuDNN", lane.device);
   // The library does not check these: its kernels would fail or compute nonsense.
   for (const void* address : {addresses.q, addresses.k, addresses.v, static_cast<const void*>(addresses.out)})
     if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0)
       return refusal(Errc::internal, lane.device, "an address is not a multiple of 16");
   if (addresses.workspace_bytes < workspace_size)
     return refusal(Errc::internal, lane.device, "its workspace is too small");
-  std::shared_ptr<void>& kept = (*lane.keep)[&mine];
-  if (!kept) {
-    auto made = Lane::create(*library, lane);
-    if (!made) return std::move(made).error();
-    kept = *std::move(made);
-  }
-  return static_cast<Lane*>(kept.get())->attend(lane, attention, addresses, scale);
+  const auto kept = cublas::kept_by<Lane>(lane, "cuDNN", [&] { return Lane::create(*library, lane); });
+  if (!kept) return kept.error();
+  return (*kept)->attend(lane, attention, addresses, scale);
 }
 
 }  // namespace cudnn

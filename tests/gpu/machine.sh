@@ -24,7 +24,7 @@ small=
 least=0.2  # seconds of a repetition
 times=1    # the limit of a step, as a multiple; a part's limit is the same
 mode=
-of_cudnn=  # tells its tests of the stand-in
+of_cudnn=  # tells the tests of cuDNN that they have its stand-in
 torch="--device cuda"
 torch_libraries=${LD_LIBRARY_PATH:-}  # it brings its own, and finds none of another version
 if [ -n "${WYE_CUDA_DRIVER:-}" ]; then

@@ -1,6 +1,6 @@
-// A stand-in for cuDNN: the functions that wye calls, for graphs of one attention. It refuses what the documentation refuses, and
-// what the library's kernels do not check: addresses that are not where the graph says. Its engines are one that gives other bits
-// each time, which wye must not take, one that needs more memory than wye has, and one that it must take.
+// A stand-in for cuDNN: the functions that wye calls, for graphs of one attention. It refuses all that the documentation forbids.
+// It also checks the addresses of tensors, which the library does not. It has three engines. The first gives different bits each
+// time, and the second needs more workspace than wye offers. wye must take the third.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -113,7 +113,7 @@ Descriptor* descriptor(void* object) { return static_cast<Descriptor*>(object); 
 
 constexpr int type_float = 0, type_half = 2, type_int32 = 4, type_bfloat16 = 9;
 constexpr int engines = 3, engine_that_differs = 0;
-/// What they need. The second needs more than wye has.
+/// Bytes of workspace that each engine needs.
 constexpr std::int64_t workspaces[engines] = {0, 1 << 20, 256};
 
 bool is_value(const Descriptor& t, int type) {
@@ -177,7 +177,7 @@ int finalize_attention(const Descriptor& a) {
   return success;
 }
 
-/// Has the descriptors of a graph in the order of their ids.
+/// Returns the tensors of an operation by their ids, with those of the graph within it.
 std::map<std::int64_t, const Descriptor*> tensors_of(const Descriptor& operation) {
   std::map<std::int64_t, const Descriptor*> found;
   for (const auto& [attribute, bytes] : operation.values) {
