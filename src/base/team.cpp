@@ -112,7 +112,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     while (const std::uint64_t items = grid.do_next()) mine += items;
     pace.saw(mine, Clock::steady().now() - start);
     const auto empty = [&] { return grid.inside.load(std::memory_order_relaxed) == 0; };
-    (void)seen_before_parking(empty);
+    (void)seen_before_parking(empty, wake_time_.expected());
     Lock lock(mutex_);
     remove(grid);
     grid.emptied.wait(lock, Instant::max(), empty);
@@ -174,6 +174,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
     called_ += wake;
     calls_.fetch_add(wake, std::memory_order_relaxed);
     const unsigned parked = std::min(wake, called_ - std::min(called_, polling_));
+    if (parked > 0) woken_ = Clock::steady().now();
     const unsigned begin = stopping_ || started_ >= size_ ? 0 : std::min(wanted - wake, size_ - started_);
     started_ += begin;
     lock.unlock();
@@ -226,8 +227,11 @@ class Crew : public std::enable_shared_from_this<Crew> {
       } else {
         ++idle_;
         look(lock);
+        const bool parks = called_ == 0 && !stopping_;
         gate_.wait(lock, Instant::max(), [this] { return called_ > 0 || stopping_; });
-        if (called_ > 0) --called_;
+        if (called_ == 0) continue;
+        --called_;
+        if (parks) wake_time_.saw(Clock::steady().now() - woken_);
       }
     }
   }
@@ -236,7 +240,10 @@ class Crew : public std::enable_shared_from_this<Crew> {
   void look(Lock& lock) {
     const unsigned before = calls_.load(std::memory_order_relaxed);
     ++polling_;
-    (void)seen_before_parking(lock, [&] { return calls_.load(std::memory_order_relaxed) != before; });
+    lock.unlock();
+    const auto called = [&] { return calls_.load(std::memory_order_relaxed) != before; };
+    (void)seen_before_parking(called, wake_time_.expected());
+    lock.lock();
     --polling_;
   }
 
@@ -289,9 +296,11 @@ class Crew : public std::enable_shared_from_this<Crew> {
   std::mutex mutex_;
   Gate gate_;
   unsigned started_ = 0;
-  unsigned idle_ = 0;               // parked or looking, and not called yet
-  unsigned called_ = 0;             // parked or looking, and about to work
-  unsigned polling_ = 0;            // not parked yet
+  unsigned idle_ = 0;     // parked or looking, and not called yet
+  unsigned called_ = 0;   // parked or looking, and about to work
+  unsigned polling_ = 0;  // not parked yet
+  Instant woken_;         // when a parked thread was last woken
+  WakeTime wake_time_;
   std::atomic<unsigned> calls_{0};  // in total; the polling threads read it
   bool stopping_ = false;
   std::deque<std::function<void()>> tasks_;
@@ -395,6 +404,13 @@ void Pace::saw(std::uint64_t items, Duration took) noexcept {
   const float now = static_cast<float>(took.count()) / static_cast<float>(items);
   // A quarter at a time: one interrupted grid does not make its kernel expensive.
   nanoseconds_.store(before < 0 ? now : before + (now - before) / 4, std::memory_order_relaxed);
+}
+
+WakeTime::WakeTime() noexcept : nanoseconds_(parking.count()) {}
+
+void WakeTime::saw(Duration took) noexcept {
+  const Duration before = expected(), now = std::clamp(took, parking, longest);
+  nanoseconds_.store((before + (now - before) / (now < before ? 4 : 16)).count(), std::memory_order_relaxed);
 }
 
 Result<std::shared_ptr<Team>> Team::share(unsigned threads) {

@@ -5,6 +5,7 @@
 #include <wye/base/result.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,6 +42,22 @@ class Pace {
 
  private:
   std::atomic<float> nanoseconds_{-1};  // of one item; negative: not measured
+};
+
+/// The time from a wake until the parked thread begins: 5 us, or 50 us on some virtual machines. This is the cost of parking,
+/// so a thread of a team polls for as long before it parks.
+/// Threads: any may read it; one at a time measures.
+class WakeTime {
+ public:
+  static constexpr Duration longest = std::chrono::microseconds(64);
+
+  WakeTime() noexcept;
+  Duration expected() const noexcept { return Duration(nanoseconds_.load(std::memory_order_relaxed)); }
+  /// Shorter times count more: on a busy machine a woken thread also waits for a processor, which polling would not avoid.
+  void saw(Duration took) noexcept;
+
+ private:
+  std::atomic<Duration::rep> nanoseconds_;
 };
 
 /// Parked threads, started on demand. A process has one shared team of each size. Its threads are

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -19,7 +20,9 @@ using wye::base::Gate;
 using wye::base::Lock;
 using wye::base::Pace;
 using wye::base::Team;
+using wye::base::WakeTime;
 using wye::base::Worker;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -182,6 +185,28 @@ TEST_CASE("expensive items are shared at once, and the pace follows their cost",
   CHECK(pace.expected(1) > std::chrono::milliseconds(3));
   CHECK(pace.expected(1) < std::chrono::milliseconds(5));
   CHECK(pace.expected(~0ull) > std::chrono::hours(1));
+}
+
+TEST_CASE("the time of a wake follows measurements, shorter ones faster, within its limits", "[base]") {
+  WakeTime time;
+  const wye::Duration first = time.expected();
+  CHECK(first == wye::base::parking);
+  for (int i = 0; i < 100; ++i) time.saw(40us);
+  CHECK(time.expected() > 39us);
+  CHECK(time.expected() <= 40us);
+
+  time.saw(20us);
+  CHECK(time.expected() <= 35us);
+  const wye::Duration before = time.expected();
+  time.saw(60us);
+  CHECK(time.expected() > before);
+  CHECK(time.expected() < before + 2us);
+
+  for (int i = 0; i < 1000; ++i) time.saw(1h);
+  CHECK(time.expected() <= WakeTime::longest);
+  CHECK(time.expected() > WakeTime::longest - 1us);
+  for (int i = 0; i < 100; ++i) time.saw(0ns);
+  CHECK(time.expected() < first + 1us);
 }
 
 TEST_CASE("at most as many threads as the team's size work on one grid", "[base]") {
