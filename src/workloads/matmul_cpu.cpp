@@ -473,9 +473,9 @@ void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::in
 template <class T>
 void matmul_rounded(Range range, std::span<const T> a, std::span<const T> b, std::span<const T> bias,
                     std::span<const T> residual, std::span<const float> sums, std::span<T> c, Product shape) {
-  constexpr std::size_t side = block_side;
-  const auto memory = hwy::AllocateAligned<float>(side * side + 2 * side);
-  float *const block_sums = memory.get(), *const wide_bias = block_sums + side * side,
+  constexpr std::size_t side = block_side, most = blocks_at_once * side * side;
+  const auto memory = hwy::AllocateAligned<float>(most + 2 * side);
+  float *const block_sums = memory.get(), *const wide_bias = block_sums + most,
                *const wide_residual = wide_bias + side;
   for_blocks<float>(range, a, b, shape, [&](BlockOf<T, float> block, std::uint64_t column, std::uint64_t at) {
     block.c = block_sums;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <type_traits>
 
@@ -378,6 +379,28 @@ TEST_CASE("matmul refuses batches that cannot be", "[workloads][products]") {
   CHECK(refusal(workloads::matmul(one, one, one, {1, 1, 1},
                                   {.batch = std::uint64_t{1} << 40, .a_step = 0, .b_step = 0})) ==
         "Matrix c (1 elements) of workload 'matmul' is not 1099511627776 of 1 x 1.");
+}
+
+TEST_CASE("one thread multiplies all blocks in one call, with the bits of several threads",
+          "[workloads][products]") {
+  if (!has_leg("cpu")) return;
+  Runtime alone = Runtime::open({.pool = {.backends = {"cpu"}, .cpu_threads = 1}}).value();
+  const auto check = [&]<class T, class C>(MatmulShape shape, T, C) {
+    INFO(shape.rows << " x " << shape.columns << " x " << shape.inner << ", " << sizeof(T) << " and "
+                    << sizeof(C) << " bytes");
+    const Problem<T> p = problem<T>(shape);
+    std::vector<C> of_several(shape.rows * shape.columns), of_one(of_several.size());
+    run(workloads::matmul(p.a, p.b, of_several, shape), "cpu");
+    REQUIRE(alone.run(workloads::matmul(p.a, p.b, of_one, shape)));
+    CHECK(std::memcmp(of_several.data(), of_one.data(), of_one.size() * sizeof(C)) == 0);
+  };
+  for (const MatmulShape& shape : {MatmulShape{512, 256, 3}, {300, 257, 20}, {1030, 520, 9}}) {
+    check(shape, half(), half());
+    check(shape, bfloat16(), bfloat16());
+    check(shape, half(), float());
+    check(shape, float(), float());
+    check(shape, std::int8_t(), std::int32_t());
+  }
 }
 
 TEST_CASE("small products on several threads at once do not disturb each other", "[workloads][products]") {
