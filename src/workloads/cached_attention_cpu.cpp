@@ -10,6 +10,7 @@
 #include "blocks.hpp"
 #include "cached_rows.hpp"
 #include "cpu.hpp"
+#include "unroll.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
@@ -19,71 +20,140 @@ namespace cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+constexpr std::size_t lanes = hn::MaxLanes(D());
+/// With AVX-512, vectors for four queries and as many keys or columns fit into the registers.
+constexpr bool is_wide = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
+
+#if HWY_TARGET != HWY_SCALAR
+template <class DV>
+HWY_INLINE hn::Vec<hn::Full128<float>> add_blocks(DV d, hn::Vec<DV> v) {
+  if constexpr (hn::MaxLanes(DV()) == 4) {
+    return v;
+  } else {
+    const hn::Half<DV> half;
+    return add_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+#endif
+/// Stores the sums of the lanes of four vectors.
+HWY_INLINE void store_sums(V v0, V v1, V v2, V v3, float* to) {
+#if HWY_TARGET == HWY_SCALAR
+  const V vectors[] = {v0, v1, v2, v3};
+  for (std::size_t i = 0; i < 4; ++i) to[i] = hn::GetLane(vectors[i]);
+#else
+  const D d;
+  const hn::Repartition<double, D> pairs;
+  const auto low =
+      hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, v0, v1), hn::InterleaveUpper(d, v0, v1)));
+  const auto high =
+      hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, v2, v3), hn::InterleaveUpper(d, v2, v3)));
+  const V sums = hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, low, high)),
+                         hn::BitCast(d, hn::InterleaveUpper(pairs, low, high)));
+  hn::StoreU(add_blocks(d, sums), hn::Full128<float>(), to);
+#endif
+}
+
 /// Computes the products of `n` queries, which are contiguous, and of `count` keys, which begin `step` apart. The products of a
-/// query are contiguous, and those of the next begin `cached_stretch` after them.
+/// query are contiguous, and those of the next begin `cached_stretch` after them. Four keys at a time; the last may repeat.
 template <std::size_t n>
 void score_cached_keys_of(const float* HWY_RESTRICT q, const float* HWY_RESTRICT keys, std::size_t step,
                           std::size_t count, std::size_t size, float* HWY_RESTRICT scores) {
-  const hn::ScalableTag<float> d;
-  const std::size_t lanes = hn::Lanes(d);
-  for (std::size_t key = 0; key < count; ++key, keys += step) {
-    [[maybe_unused]] auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+  const D d;
+  for (std::size_t first = 0; first < count; first += 4) {
+    const float* key[4];
+    for (std::size_t k = 0; k < 4; ++k) key[k] = keys + std::min(first + k, count - 1) * step;
+    V sums[n][4];
+    WYE_UNROLL
+    for (std::size_t j = 0; j < n; ++j) {
+      WYE_UNROLL
+      for (std::size_t k = 0; k < 4; ++k) sums[j][k] = hn::Zero(d);
+    }
     std::size_t i = 0;
     for (; i + lanes <= size; i += lanes) {
-      const auto some = hn::LoadU(d, keys + i);
-      sum0 = hn::MulAdd(hn::LoadU(d, q + i), some, sum0);
-      if constexpr (n > 1) sum1 = hn::MulAdd(hn::LoadU(d, q + size + i), some, sum1);
-      if constexpr (n > 2) sum2 = hn::MulAdd(hn::LoadU(d, q + 2 * size + i), some, sum2);
-      if constexpr (n > 3) sum3 = hn::MulAdd(hn::LoadU(d, q + 3 * size + i), some, sum3);
+      V some[n];
+      WYE_UNROLL
+      for (std::size_t j = 0; j < n; ++j) some[j] = hn::LoadU(d, q + j * size + i);
+      WYE_UNROLL
+      for (std::size_t k = 0; k < 4; ++k) {
+        const V of_key = hn::LoadU(d, key[k] + i);
+        WYE_UNROLL
+        for (std::size_t j = 0; j < n; ++j) sums[j][k] = hn::MulAdd(some[j], of_key, sums[j][k]);
+      }
     }
-    float rest[4] = {};
-    for (; i < size; ++i)
-      for (std::size_t j = 0; j < n; ++j) rest[j] += q[j * size + i] * keys[i];
-    scores[key] = hn::GetLane(hn::SumOfLanes(d, sum0)) + rest[0];
-    if constexpr (n > 1) scores[cached_stretch + key] = hn::GetLane(hn::SumOfLanes(d, sum1)) + rest[1];
-    if constexpr (n > 2) scores[2 * cached_stretch + key] = hn::GetLane(hn::SumOfLanes(d, sum2)) + rest[2];
-    if constexpr (n > 3) scores[3 * cached_stretch + key] = hn::GetLane(hn::SumOfLanes(d, sum3)) + rest[3];
+    const std::size_t some_keys = std::min<std::size_t>(count - first, 4);
+    WYE_UNROLL
+    for (std::size_t j = 0; j < n; ++j) {
+      float of_keys[4], *const to = scores + j * cached_stretch + first;
+      store_sums(sums[j][0], sums[j][1], sums[j][2], sums[j][3], some_keys == 4 ? to : of_keys);
+      if (some_keys < 4) std::copy_n(of_keys, some_keys, to);
+    }
+    if (i == size) continue;
+    for (std::size_t j = 0; j < n; ++j)
+      for (std::size_t k = 0; k < some_keys; ++k) {
+        float rest = 0;
+        for (std::size_t r = i; r < size; ++r) rest += q[j * size + r] * key[k][r];
+        scores[j * cached_stretch + first + k] += rest;
+      }
   }
 }
 void score_cached_keys(const float* q, std::size_t queries, const float* keys, std::size_t step,
                        std::size_t count, std::size_t size, float* scores) {
-  if (queries == 1) score_cached_keys_of<1>(q, keys, step, count, size, scores);
-  if (queries == 2) score_cached_keys_of<2>(q, keys, step, count, size, scores);
-  if (queries == 3) score_cached_keys_of<3>(q, keys, step, count, size, scores);
-  if (queries == 4) score_cached_keys_of<4>(q, keys, step, count, size, scores);
+  if (queries == 1) return score_cached_keys_of<1>(q, keys, step, count, size, scores);
+  if (queries == 3) return score_cached_keys_of<3>(q, keys, step, count, size, scores);
+  if (is_wide && queries == 4) return score_cached_keys_of<4>(q, keys, step, count, size, scores);
+  for (; queries != 0; queries -= 2, q += 2 * size, scores += 2 * cached_stretch)
+    score_cached_keys_of<2>(q, keys, step, count, size, scores);
 }
 
-/// Adds the values, which begin `step` apart, times the weights of `n` queries, to their sums, which begin `sums_step` apart.
-template <std::size_t n>
-void add_cached_values_of(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT values,
-                          std::size_t step, std::size_t count, std::size_t columns, float* HWY_RESTRICT sums,
-                          std::size_t sums_step) {
-  constexpr std::size_t rows = 16;  // that stay in the first-level cache
-  const hn::ScalableTag<float> d;
-  const std::size_t lanes = hn::Lanes(d);
-  for (std::size_t first = 0; first < count; first += rows) {
-    const std::size_t last = std::min(first + rows, count);
-    std::size_t c = 0;
-    for (; c + lanes <= columns; c += lanes) {
-      [[maybe_unused]] auto sum0 = hn::LoadU(d, sums + c), sum1 = sum0, sum2 = sum0, sum3 = sum0;
-      if constexpr (n > 1) sum1 = hn::LoadU(d, sums + sums_step + c);
-      if constexpr (n > 2) sum2 = hn::LoadU(d, sums + 2 * sums_step + c);
-      if constexpr (n > 3) sum3 = hn::LoadU(d, sums + 3 * sums_step + c);
-      for (std::size_t key = first; key < last; ++key) {
-        const auto some = hn::LoadU(d, values + key * step + c);
-        sum0 = hn::MulAdd(hn::Set(d, weights[key]), some, sum0);
-        if constexpr (n > 1) sum1 = hn::MulAdd(hn::Set(d, weights[cached_stretch + key]), some, sum1);
-        if constexpr (n > 2) sum2 = hn::MulAdd(hn::Set(d, weights[2 * cached_stretch + key]), some, sum2);
-        if constexpr (n > 3) sum3 = hn::MulAdd(hn::Set(d, weights[3 * cached_stretch + key]), some, sum3);
-      }
-      hn::StoreU(sum0, d, sums + c);
-      if constexpr (n > 1) hn::StoreU(sum1, d, sums + sums_step + c);
-      if constexpr (n > 2) hn::StoreU(sum2, d, sums + 2 * sums_step + c);
-      if constexpr (n > 3) hn::StoreU(sum3, d, sums + 3 * sums_step + c);
+/// Adds the values, which begin `step` apart, times the weights of `n` queries, to their sums, which begin `sums_step` apart. Takes
+/// columns from c on, `vectors` vectors at a time. Returns the first column that is left.
+template <std::size_t n, std::size_t vectors>
+std::size_t add_cached_columns(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT values,
+                               std::size_t step, std::size_t count, std::size_t c, std::size_t columns,
+                               float* HWY_RESTRICT sums, std::size_t sums_step) {
+  const D d;
+  for (; c + vectors * lanes <= columns; c += vectors * lanes) {
+    V some[n][vectors];
+    WYE_UNROLL
+    for (std::size_t j = 0; j < n; ++j) {
+      WYE_UNROLL
+      for (std::size_t v = 0; v < vectors; ++v)
+        some[j][v] = hn::LoadU(d, sums + j * sums_step + c + v * lanes);
     }
+    for (std::size_t key = 0; key < count; ++key) {
+      V of_key[vectors];
+      WYE_UNROLL
+      for (std::size_t v = 0; v < vectors; ++v) of_key[v] = hn::LoadU(d, values + key * step + c + v * lanes);
+      WYE_UNROLL
+      for (std::size_t j = 0; j < n; ++j) {
+        const V weight = hn::Set(d, weights[j * cached_stretch + key]);
+        WYE_UNROLL
+        for (std::size_t v = 0; v < vectors; ++v) some[j][v] = hn::MulAdd(weight, of_key[v], some[j][v]);
+      }
+    }
+    WYE_UNROLL
+    for (std::size_t j = 0; j < n; ++j) {
+      WYE_UNROLL
+      for (std::size_t v = 0; v < vectors; ++v)
+        hn::StoreU(some[j][v], d, sums + j * sums_step + c + v * lanes);
+    }
+  }
+  return c;
+}
+template <std::size_t n>
+void add_cached_values_of(const float* weights, const float* values, std::size_t step, std::size_t count,
+                          std::size_t columns, float* sums, std::size_t sums_step) {
+  constexpr std::size_t rows = 16;  // that stay in the first-level cache
+  for (; count != 0; count -= std::min(count, rows), weights += rows, values += rows * step) {
+    const std::size_t some = std::min(count, rows);
+    std::size_t c = add_cached_columns < n,
+                is_wide ? 4 : 2 > (weights, values, step, some, 0, columns, sums, sums_step);
+    c = add_cached_columns<n, 1>(weights, values, step, some, c, columns, sums, sums_step);
     for (; c < columns; ++c)
       for (std::size_t j = 0; j < n; ++j)
-        for (std::size_t key = first; key < last; ++key)
+        for (std::size_t key = 0; key < some; ++key)
           sums[j * sums_step + c] += weights[j * cached_stretch + key] * values[key * step + c];
   }
 }
@@ -166,50 +236,94 @@ class StretchRows<float> {
   static FloatRows of(const float* first, std::size_t, std::size_t step) { return {first, step}; }
 };
 
+/// The queries of one workgroup.
+struct StretchQueries {
+  std::uint64_t first;   ///< query
+  std::size_t queries;   ///< at most `queries_of_part`
+  std::size_t count;     ///< keys of the stretch that they see
+  const float* numbers;  ///< of the queries
+  float* scores;
+};
+
+/// Attends to a stretch of keys with the queries of several workgroups, whose keys begin at the same row: they read each chunk of
+/// keys from the first-level cache. The bits do not depend on the number of workgroups.
+template <class T>
+void attend_stretch(std::span<const StretchQueries> groups, const T* keys, const T* values,
+                    StretchRows<T>& float_keys, StretchRows<T>& float_values, float* state,
+                    const CachedStretches& shape) {
+  const std::size_t size = shape.head_size(), columns = shape.value_size(), step = stretch_state(columns);
+  const std::size_t next = shape.stretches * step;
+  std::size_t count = 0;
+  for (const StretchQueries& group : groups) count = std::max(count, group.count);
+  const auto each_group = [&](std::size_t i, std::size_t n, auto f) {
+    for (const StretchQueries& group : groups)
+      if (i < group.count) f(group, std::min(n, group.count - i));
+  };
+  const FloatRows k = float_keys.of(keys, count, shape.key_value_heads * size);
+  each_chunk(k.data, count, size, k.step, [&](std::size_t i, std::size_t n) {
+    each_group(i, n, [&](const StretchQueries& group, std::size_t some) {
+      HWY_DYNAMIC_DISPATCH(score_cached_keys)
+      (group.numbers, group.queries, k.data + i * k.step, k.step, some, size, group.scores + i);
+    });
+  });
+  for (const StretchQueries& group : groups)
+    for (std::size_t j = 0; j < group.queries; ++j) {
+      float* const kept = state + group.first * next + j * next;
+      const ExponentSum sum = exponentiate({group.scores + j * cached_stretch, group.count}, shape.scale,
+                                           std::numeric_limits<float>::lowest());
+      kept[0] = sum.most;
+      kept[1] = sum.sum;
+      std::fill_n(kept + 2, columns, 0.0f);
+    }
+  const FloatRows v = float_values.of(values, count, shape.key_value_heads * columns);
+  each_chunk(v.data, count, columns, v.step, [&](std::size_t i, std::size_t n) {
+    each_group(i, n, [&](const StretchQueries& group, std::size_t some) {
+      HWY_DYNAMIC_DISPATCH(add_cached_values)
+      (group.scores + i, group.queries, v.data + i * v.step, v.step, some, columns,
+       state + group.first * next + 2, next);
+    });
+  });
+}
+
 template <class T>
 void attend_stretches(Range range, const T* q, const T* keys, const T* values, const std::uint32_t* places,
                       float* state, const CachedStretches& shape) {
-  const std::size_t size = shape.head_size(), columns = shape.value_size(), step = stretch_state(columns);
+  constexpr std::size_t most_groups = 4;
+  const std::size_t size = shape.head_size(), columns = shape.value_size();
   const std::uint32_t group = shape.group(), parts = shape.parts();
-  const std::size_t key_columns = shape.key_value_heads * size,
-                    value_columns = shape.key_value_heads * columns;
+  const std::uint64_t of_stretch = std::uint64_t{parts} * shape.rows;  // workgroups
   const Range items = below(range, shape.workgroups() * cached_stretch);
   StretchRows<T> float_keys(size), float_values(columns);
-  const auto memory = hwy::AllocateAligned<float>(queries_of_part * (cached_stretch + size));
-  float *const scores = memory.get(), *const room_of_q = scores + queries_of_part * cached_stretch;
-  for (std::uint64_t number = items.first / cached_stretch; number < items.last / cached_stretch; ++number) {
-    const std::uint64_t part = number % parts, row = number / parts % shape.rows,
-                        head_and_stretch = number / parts / shape.rows,
+  const auto memory = hwy::AllocateAligned<float>(most_groups * queries_of_part * (cached_stretch + size));
+  const std::uint64_t last = items.last / cached_stretch;
+  for (std::uint64_t number = items.first / cached_stretch; number < last;) {
+    const std::uint64_t head_and_stretch = number / of_stretch,
                         key_head = head_and_stretch % shape.key_value_heads,
-                        stretch = head_and_stretch / shape.key_value_heads;
-    const std::uint32_t* const place = places + words_of_place * row;
-    const std::uint64_t first = stretch * cached_stretch;
-    if (first >= place[1]) continue;
-    const std::size_t count = std::min<std::uint64_t>(cached_stretch, place[1] - first),
-                      queries = std::min<std::uint64_t>(queries_of_part, group - part * queries_of_part);
-    const std::uint64_t query = row * shape.heads + key_head * group + part * queries_of_part;
-    const T* const first_key = keys + (place[0] + first) * key_columns + key_head * size;
-    const T* const first_value = values + (place[0] + first) * value_columns + key_head * columns;
-    const FloatRows k = float_keys.of(first_key, count, key_columns);
-    const float* const rows_of_q = as_floats(q + query * size, queries * size, room_of_q);
-    each_chunk(k.data, count, size, k.step, [&](std::size_t i, std::size_t n) {
-      HWY_DYNAMIC_DISPATCH(score_cached_keys)
-      (rows_of_q, queries, k.data + i * k.step, k.step, n, size, scores + i);
-    });
-    float* const kept = state + (query * shape.stretches + stretch) * step;
-    const std::size_t next = shape.stretches * step;
-    for (std::size_t j = 0; j < queries; ++j) {
-      const ExponentSum sum = exponentiate({scores + j * cached_stretch, count}, shape.scale,
-                                           std::numeric_limits<float>::lowest());
-      kept[j * next] = sum.most;
-      kept[j * next + 1] = sum.sum;
-      std::fill_n(kept + j * next + 2, columns, 0.0f);
+                        first = head_and_stretch / shape.key_value_heads * cached_stretch;
+    const std::uint64_t end = std::min(last, (head_and_stretch + 1) * of_stretch);
+    const std::uint64_t row_of_keys = places[words_of_place * (number / parts % shape.rows)];
+    StretchQueries groups[most_groups];
+    std::size_t found = 0;
+    for (; number < end && found < most_groups; ++number) {
+      const std::uint64_t part = number % parts, row = number / parts % shape.rows;
+      const std::uint32_t* const place = places + words_of_place * row;
+      if (place[0] != row_of_keys) break;
+      if (first >= place[1]) continue;
+      const std::uint64_t query = row * shape.heads + key_head * group + part * queries_of_part;
+      const std::size_t queries = std::min<std::uint64_t>(queries_of_part, group - part * queries_of_part);
+      float* const room = memory.get() + found * queries_of_part * (cached_stretch + size);
+      groups[found++] = {
+          .first = query,
+          .queries = queries,
+          .count = std::min<std::uint64_t>(cached_stretch, place[1] - first),
+          .numbers = as_floats(q + query * size, queries * size, room + queries_of_part * cached_stretch),
+          .scores = room};
     }
-    const FloatRows v = float_values.of(first_value, count, value_columns);
-    each_chunk(v.data, count, columns, v.step, [&](std::size_t i, std::size_t n) {
-      HWY_DYNAMIC_DISPATCH(add_cached_values)
-      (scores + i, queries, v.data + i * v.step, v.step, n, columns, kept + 2, next);
-    });
+    if (found == 0) continue;
+    attend_stretch({groups, found}, keys + ((row_of_keys + first) * shape.key_value_heads + key_head) * size,
+                   values + ((row_of_keys + first) * shape.key_value_heads + key_head) * columns, float_keys,
+                   float_values, state + head_and_stretch / shape.key_value_heads * stretch_state(columns),
+                   shape);
   }
 }
 

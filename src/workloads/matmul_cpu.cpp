@@ -8,13 +8,7 @@
 
 #include "cpu.hpp"
 #include "transposed_loads.hpp"
-
-// GCC and clang keep an array of vectors in registers only if loops over it are unrolled.
-#if defined(__clang__)
-#define WYE_UNROLL _Pragma("unroll")
-#else
-#define WYE_UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "unroll.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace wye {
