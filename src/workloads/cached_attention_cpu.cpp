@@ -28,7 +28,7 @@ constexpr bool is_wide = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
 
 #if HWY_TARGET != HWY_SCALAR
 template <class DV>
-HWY_INLINE hn::Vec<hn::Full128<float>> add_blocks(DV d, hn::Vec<DV> v) {
+HWY_INLINE hn::Vec<hn::Full128<float>> add_blocks(DV, hn::Vec<DV> v) {
   if constexpr (hn::MaxLanes(DV()) == 4) {
     return v;
   } else {
