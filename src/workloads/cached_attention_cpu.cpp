@@ -27,6 +27,7 @@ constexpr std::size_t lanes = hn::MaxLanes(D());
 constexpr bool is_wide = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
 
 #if HWY_TARGET != HWY_SCALAR
+/// Adds up the blocks of four lanes of a vector.
 template <class DV>
 HWY_INLINE hn::Vec<hn::Full128<float>> add_blocks(DV, hn::Vec<DV> v) {
   if constexpr (hn::MaxLanes(DV()) == 4) {
