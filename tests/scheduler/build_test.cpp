@@ -160,7 +160,8 @@ TEST_CASE("builds run by priority", "[scheduler]") {
   low.then([&](const Result<Outcome>&) { low_was = ++ended; });
   high.then([&](const Result<Outcome>&) { high_was = ++ended; });
   latch.open = true;
-  while (ended < 2) std::this_thread::sleep_for(1ms);  // a thread that waits for a job would run it
+  // A thread that waits for a job would run it.
+  while (low_was == 0 || high_was == 0) std::this_thread::sleep_for(1ms);
   CHECK(high_was == 1);
   CHECK(low_was == 2);
 }
