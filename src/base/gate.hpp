@@ -46,9 +46,9 @@ bool seen_before_parking(Ready ready, Duration cost = parking) {
 
 /// Releases `lock` while it polls. `ready()` must not need the lock.
 template <class Ready>
-bool seen_before_parking(Lock& lock, Ready ready) {
+bool seen_before_parking(Lock& lock, Ready ready, Duration cost = parking) {
   lock.unlock();
-  const bool seen = seen_before_parking(ready);
+  const bool seen = seen_before_parking(ready, cost);
   lock.lock();
   return seen;
 }

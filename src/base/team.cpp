@@ -240,10 +240,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
   void look(Lock& lock) {
     const unsigned before = calls_.load(std::memory_order_relaxed);
     ++polling_;
-    lock.unlock();
     const auto called = [&] { return calls_.load(std::memory_order_relaxed) != before; };
-    (void)seen_before_parking(called, wake_time_.expected());
-    lock.lock();
+    (void)seen_before_parking(lock, called, wake_time_.expected());
     --polling_;
   }
 

@@ -146,17 +146,13 @@ std::size_t add_cached_columns(const float* HWY_RESTRICT weights, const float* H
 template <std::size_t n>
 void add_cached_values_of(const float* weights, const float* values, std::size_t step, std::size_t count,
                           std::size_t columns, float* sums, std::size_t sums_step) {
-  constexpr std::size_t rows = 16;  // that stay in the first-level cache
-  for (; count != 0; count -= std::min(count, rows), weights += rows, values += rows * step) {
-    const std::size_t some = std::min(count, rows);
-    std::size_t c = add_cached_columns < n,
-                is_wide ? 4 : 2 > (weights, values, step, some, 0, columns, sums, sums_step);
-    c = add_cached_columns<n, 1>(weights, values, step, some, c, columns, sums, sums_step);
-    for (; c < columns; ++c)
-      for (std::size_t j = 0; j < n; ++j)
-        for (std::size_t key = 0; key < some; ++key)
-          sums[j * sums_step + c] += weights[j * cached_stretch + key] * values[key * step + c];
-  }
+  constexpr std::size_t vectors = is_wide ? 4 : 2;
+  std::size_t c = add_cached_columns<n, vectors>(weights, values, step, count, 0, columns, sums, sums_step);
+  c = add_cached_columns<n, 1>(weights, values, step, count, c, columns, sums, sums_step);
+  for (; c < columns; ++c)
+    for (std::size_t j = 0; j < n; ++j)
+      for (std::size_t key = 0; key < count; ++key)
+        sums[j * sums_step + c] += weights[j * cached_stretch + key] * values[key * step + c];
 }
 void add_cached_values(const float* weights, std::size_t queries, const float* values, std::size_t step,
                        std::size_t count, std::size_t columns, float* sums, std::size_t sums_step) {
@@ -300,7 +296,7 @@ void attend_stretches(Range range, const T* q, const T* keys, const T* values, c
   for (std::uint64_t number = items.first / cached_stretch; number < last;) {
     const std::uint64_t head_and_stretch = number / of_stretch,
                         key_head = head_and_stretch % shape.key_value_heads,
-                        first = head_and_stretch / shape.key_value_heads * cached_stretch;
+                        stretch = head_and_stretch / shape.key_value_heads, first = stretch * cached_stretch;
     const std::uint64_t end = std::min(last, (head_and_stretch + 1) * of_stretch);
     const std::uint64_t row_of_keys = places[words_of_place * (number / parts % shape.rows)];
     StretchQueries groups[most_groups];
@@ -321,10 +317,9 @@ void attend_stretches(Range range, const T* q, const T* keys, const T* values, c
           .scores = room};
     }
     if (found == 0) continue;
-    attend_stretch({groups, found}, keys + ((row_of_keys + first) * shape.key_value_heads + key_head) * size,
-                   values + ((row_of_keys + first) * shape.key_value_heads + key_head) * columns, float_keys,
-                   float_values, state + head_and_stretch / shape.key_value_heads * stretch_state(columns),
-                   shape);
+    const std::uint64_t head_of_keys = (row_of_keys + first) * shape.key_value_heads + key_head;
+    attend_stretch({groups, found}, keys + head_of_keys * size, values + head_of_keys * columns, float_keys,
+                   float_values, state + stretch * stretch_state(columns), shape);
   }
 }
 
