@@ -1,12 +1,13 @@
 #!/bin/sh
 # Builds wye with its tests and examples and runs all of them; installs the packages that are missing.
-# tests/run.sh [ARGUMENT...]: arguments are ctest's, such as -R pool. WYE_TEST_TARGETS names the targets to build; all by default.
+# tests/run.sh [ARGUMENT...]: arguments are ctest's, such as -R pool. WYE_TEST_TARGETS names the targets to build (all by default),
+# WYE_TEST_OPTIONS options of CMake.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/cmake/packages.sh" build run tools examples tests
 "$root/cmake/wheels.sh" cuda ptx ptxas slang
 cd "$root"
-cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF -D CMAKE_CXX_FLAGS_DEBUG=-g1 # a tenth faster; traces have lines
+cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF -D CMAKE_CXX_FLAGS_DEBUG=-g1 ${WYE_TEST_OPTIONS:-} # a tenth faster; traces have lines
 cmake --build --preset dev ${WYE_TEST_TARGETS:+--target $WYE_TEST_TARGETS}
 # A backend that should be here and is not fails the run, and so does one that ran no test. Where its compiler is here, CUDA is,
 # on the stand-in for its driver.
@@ -18,11 +19,5 @@ export VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_
 # Of Debian 12's layer (1.3.239): on a busy machine it now and then waits ten seconds for a thread of its own and says then that
 # this is "most likely a validation bug". Not needed where a newer layer passes backend_cuda beside other tests.
 export VK_LAYER_MESSAGE_ID_FILTER=UNASSIGNED-VkSemaphore-state-timeout
-# Tests report here each part that this machine makes meaningless (tests/support/skip.hpp).
-export WYE_TEST_SKIPS="$root/build/dev/skips.txt"
-: >"$WYE_TEST_SKIPS"
-result=0
-ctest --preset dev "$@" || result=$?
-sort -u "$WYE_TEST_SKIPS" | sed 's/^/skipped: /'
-echo "$(sort -u "$WYE_TEST_SKIPS" | wc -l) reported skips."
-exit $result
+. tests/support/ctest.sh
+ctest_reporting dev "$@"
