@@ -17,6 +17,7 @@
 #include "mixed_devices.hpp"
 #include "rig.hpp"
 #include "support/device/test_kernels.hpp"
+#include "support/random_cases.hpp"
 #include "support/skip.hpp"
 
 using namespace wye;
@@ -333,18 +334,18 @@ using graph_programs::differs;
 
 TEST_CASE("1,000 random graphs on four devices do what their jobs do one by one", "[scheduler]") {
   graph_programs::World world = graph_programs::scripted_world();
-  for (int seed = 0; seed < test::rounds(1000); ++seed) {
+  for (const unsigned seed : test::RandomCases(1000)) {
     INFO("seed " << seed);
-    REQUIRE(differs(world, static_cast<unsigned>(seed)) == "");
+    REQUIRE(differs(world, seed) == "");
   }
 }
 
 TEST_CASE("random graphs on lavapipe and the CPU do what a sequential interpreter does", "[scheduler]") {
   if (!test::has_device(Runtime::open({}).value(), "vulkan")) return;
   graph_programs::World world({.backends = {"cpu", "vulkan"}});
-  for (int seed = 0; seed < test::rounds(200); ++seed) {
+  for (const unsigned seed : test::RandomCases(200)) {
     INFO("seed " << seed);
-    REQUIRE(differs(world, static_cast<unsigned>(seed), {}, false) == "");
+    REQUIRE(differs(world, seed, {}, false) == "");
   }
 }
 
@@ -353,17 +354,17 @@ TEST_CASE("random graphs on the stand-in for CUDA and the CPU do what a sequenti
   if (test::stand_in_cuda().empty()) return test::skip("this build is without CUDA");
   if (const std::string why = test::no_cuda_kernels(); !why.empty()) return test::skip(why);
   graph_programs::World world({.backends = {"cpu", "cuda"}, .cuda_driver = test::stand_in_cuda()});
-  for (int seed = 0; seed < test::rounds(200); ++seed) {
+  for (const unsigned seed : test::RandomCases(200)) {
     INFO("seed " << seed);
-    REQUIRE(differs(world, static_cast<unsigned>(seed), {}, false) == "");
+    REQUIRE(differs(world, seed, {}, false) == "");
   }
 }
 
 TEST_CASE("random graphs on a device that does nothing complete", "[scheduler]") {
   graph_programs::World world({.backends = {"null"}});
-  for (int seed = 0; seed < test::rounds(1000); ++seed) {
+  for (const unsigned seed : test::RandomCases(1000)) {
     INFO("seed " << seed);
-    REQUIRE(differs(world, static_cast<unsigned>(seed), {}, false, false) == "");
+    REQUIRE(differs(world, seed, {}, false, false) == "");
   }
   test::check_counts(world.scheduler->metrics());
 }

@@ -17,6 +17,7 @@
 
 #include "rig.hpp"
 #include "support/device/test_kernels.hpp"
+#include "support/random_cases.hpp"
 #include "support/skip.hpp"
 
 using namespace wye;
@@ -483,11 +484,10 @@ std::string differs(World& world, const Jobs& jobs, unsigned seed, bool steps_fa
 }
 
 /// Returns the number of seeds below `seeds` whose programs differ from the interpreter.
-int differing(const Jobs& jobs, int seeds) {
+int differing(const Jobs& jobs, unsigned seeds) {
   World world(false);
   int count = 0;
-  for (int seed = 0; seed < seeds; ++seed)
-    count += differs(world, jobs, static_cast<unsigned>(seed)).empty() ? 0 : 1;
+  for (unsigned seed = 0; seed < seeds; ++seed) count += differs(world, jobs, seed).empty() ? 0 : 1;
   return count;
 }
 
@@ -519,9 +519,9 @@ int differing_with_losses(unsigned first, unsigned seeds, bool hidden, bool stop
 TEST_CASE("random programs on three devices read what a sequential interpreter reads", "[scheduler]") {
   World world(false);
   const Jobs jobs;
-  for (int seed = 0; seed < test::rounds(2000); ++seed) {
+  for (const unsigned seed : test::RandomCases(2000)) {
     INFO("seed " << seed);
-    REQUIRE(differs(world, jobs, static_cast<unsigned>(seed)) == "");
+    REQUIRE(differs(world, jobs, seed) == "");
   }
   CHECK(world.first->buffers_alive() == 0);
   CHECK(world.second->buffers_alive() == 0);
@@ -539,11 +539,12 @@ TEST_CASE("random programs whose jobs are staged or batched read what a sequenti
                (metrics.batches > 0) == (path.batch_limit > 1);
       };
       // How many jobs find their device busy is chance: further programs run until some did.
-      const int enough = test::rounds(500), most = 20 * enough;
-      for (int seed = 0; seed < enough || (seed < most && !takes_paths()); ++seed) {
+      const test::RandomCases seeds(500);
+      const unsigned first = *seeds.begin(), enough = seeds.size(), most = 20 * enough;
+      for (unsigned seed = first; seed < first + enough || (seed < first + most && !takes_paths()); ++seed) {
         INFO("seed " << seed << ", " << path.lanes_per_device << " lanes, " << path.committed_per_lane
                      << " committed per lane, " << failing << " of 1000 steps fail");
-        REQUIRE(differs(world, jobs, static_cast<unsigned>(seed), failing != 0) == "");
+        REQUIRE(differs(world, jobs, seed, failing != 0) == "");
       }
       CHECK(takes_paths());
       if (failing == 0) CHECK(world.first->buffers_alive() == 0);
@@ -557,9 +558,9 @@ TEST_CASE("random programs on lavapipe and three devices read what a sequential 
   for (const Path path : {Path{}, Path{1, 4}}) {
     World world(true, 0, path);
     const Jobs jobs;
-    for (int seed = 0; seed < test::rounds(100); ++seed) {
+    for (const unsigned seed : test::RandomCases(100)) {
       INFO("seed " << seed << ", " << path.lanes_per_device << " lanes");
-      REQUIRE(differs(world, jobs, static_cast<unsigned>(seed)) == "");
+      REQUIRE(differs(world, jobs, seed) == "");
     }
   }
 }
@@ -573,9 +574,9 @@ TEST_CASE(
       Runtime::open({.pool = {.backends = {"cpu", "cuda"}, .cuda_driver = test::stand_in_cuda()}}).value(), 0,
       {}, "vulkan");
   const Jobs jobs;
-  for (int seed = 0; seed < test::rounds(200); ++seed) {
+  for (const unsigned seed : test::RandomCases(200)) {
     INFO("seed " << seed);
-    REQUIRE(differs(world, jobs, static_cast<unsigned>(seed)) == "");
+    REQUIRE(differs(world, jobs, seed) == "");
   }
 }
 
@@ -583,9 +584,9 @@ TEST_CASE("random programs on devices that fail at random steps never read stale
   for (const unsigned failing : {10u, 100u}) {
     World world(false, failing);
     const Jobs jobs;
-    for (int seed = 0; seed < test::rounds(1000); ++seed) {
+    for (const unsigned seed : test::RandomCases(1000)) {
       INFO("seed " << seed << ", " << failing << " of 1000 steps fail");
-      REQUIRE(differs(world, jobs, static_cast<unsigned>(seed), true) == "");
+      REQUIRE(differs(world, jobs, seed, true) == "");
     }
     CHECK(world.scheduler->metrics().fallbacks > 0);
   }
@@ -593,7 +594,8 @@ TEST_CASE("random programs on devices that fail at random steps never read stale
 
 TEST_CASE("random programs whose devices are lost read what a sequential interpreter reads, or device_lost",
           "[scheduler]") {
-  CHECK(differing_with_losses(0, static_cast<unsigned>(test::rounds(1000)), false, true) == 0);
+  const test::RandomCases seeds(1000);
+  CHECK(differing_with_losses(*seeds.begin(), seeds.size(), false, true) == 0);
 }
 
 TEST_CASE("20,000 random programs whose devices are lost never read stale contents", "[.proof]") {
