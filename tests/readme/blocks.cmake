@@ -32,9 +32,12 @@ function(wye_cpp_blocks markdown prefix)
       string(PREPEND block "// Block ${number} of ${name}.\n#include \"readme/given_to_backends.hpp\"\n\n")
     else()
       list(APPEND statements ${file})
+      # In a namespace of its own: several files may be compiled at once.
+      cmake_path(GET file STEM space)
       string(PREPEND block "// Block ${number} of ${name}.\n#include \"readme/given.hpp\"\n\n"
-        "static wye::Result<void> block(WYE_GIVEN) {\n")
-      string(APPEND block "\nreturn {};\n}\nstatic const readme::Registered registered(\"${name}, block ${number}\", &block);\n")
+        "namespace ${space} {\nstatic wye::Result<void> block(WYE_GIVEN) {\n")
+      string(APPEND block "\nreturn {};\n}\nstatic const readme::Registered registered(\"${name}, block ${number}\", &block);\n"
+        "}  // namespace ${space}\n")
     endif()
     file(CONFIGURE OUTPUT ${file} CONTENT "@block@" @ONLY)
   endwhile()
