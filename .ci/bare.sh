@@ -1,13 +1,14 @@
 # A bare Debian 12, for scripts that set $root to the repository. This machine's own headers, libraries, compilers and environment
 # cannot hide a missing step there.
 #   make_bare           makes it anew, with git, ccache and a clean clone of HEAD inside; fails if none can be made
+#   make_bare_again     the same, with the packages that cmake/packages.sh has installed in such a root within the last week
 #   in_bare COMMAND...  runs a command in the clone
 # The clone has the path that the repository has here, so that both share ccache's results. Copied: package sources,
 # certificates, name servers, pip's configuration. Shared: the folders of ccache, of pip and of downloaded packages. Mounts are
 # in a namespace of their own and end with the command. Needs root, and the right to mount.
-bare_cache=$root/build/bare
-bare=$bare_cache/root
 bare_home=${HOME:-/root}
+bare_cache=${XDG_CACHE_HOME:-$bare_home/.cache}/wye-bare # roots and packages, for every clone
+bare=$root/build/bare
 
 # bare_shared: prints the folders that are the same here and there.
 bare_shared() {
@@ -15,16 +16,33 @@ bare_shared() {
   echo "${XDG_CACHE_HOME:-$bare_home/.cache}/pip"
 }
 
+is_recent() { [ -n "$(find "$1" -mtime -7 2>/dev/null)" ]; }
+
 # bare_tar: makes the root without a clone, unless there is one that is less than a week old.
 bare_tar() {
-  [ -z "$(find "$bare_cache/bookworm.tar" -mtime -7 2>/dev/null)" ] || return 0
+  is_recent "$bare_cache/bookworm.tar" && return
   rm -rf --one-file-system "$bare"
   mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: bookworm" "Created-By: Packages" 2>/dev/null | head -n 1)
   proxy=${http_proxy:-}
   [ -n "$proxy" ] || eval "$(apt-config shell proxy Acquire::http::Proxy)"
   http_proxy=$proxy debootstrap --variant=minbase --cache-dir="$bare_cache/archives" --include=git,ccache bookworm \
-    "$bare" $mirror && tar -cf "$bare_cache/bookworm.tar.part" -C "$bare" . &&
-    mv "$bare_cache/bookworm.tar.part" "$bare_cache/bookworm.tar"
+    "$bare" $mirror && keep_bare bookworm
+}
+
+# keep_bare NAME: keeps the root as NAME.tar; the clone, the shared folders and what is mounted stay out.
+keep_bare() {
+  tar -cf "$bare_cache/$1.part" --exclude ".$root" --one-file-system -C "$bare" . && mv "$bare_cache/$1.part" "$bare_cache/$1.tar"
+}
+
+# make_bare_again PURPOSE...: a root with the packages of cmake/packages.sh PURPOSE.... A change to that script installs them anew.
+make_bare_again() {
+  bare_packages=packages-$(cat "$root/cmake/packages.sh" "$root/.ci/bare.sh" | sha256sum | cut -c 1-16)
+  if ! is_recent "$bare_cache/$bare_packages.tar"; then
+    rm -f "$bare_cache"/packages-*
+    make_bare && in_bare cmake/packages.sh "$@" && keep_bare "$bare_packages"
+    return
+  fi
+  make_bare "$bare_packages"
 }
 
 make_bare() {
@@ -33,7 +51,7 @@ make_bare() {
   mkdir -p "$bare_cache/archives" || return
   bare_tar || { echo "debootstrap makes no root."; return 1; }
   rm -rf --one-file-system "$bare"
-  mkdir -p "$bare" && tar -xf "$bare_cache/bookworm.tar" -C "$bare" || return
+  mkdir -p "$bare" && tar -xf "$bare_cache/${1:-bookworm}.tar" -C "$bare" || return
   for path in /etc/apt /usr/share/keyrings /etc/ssl/certs /usr/local/share/ca-certificates /etc/resolv.conf /etc/pip.conf \
     /etc/xdg/pip "$bare_home/.config/pip" "$bare_home/.pip" "$bare_home/.config/ccache"; do
     [ -e "$path" ] || continue
