@@ -2,7 +2,9 @@
 # Foreign projects against an installed wye: tests/package/run.sh [FOLDER]
 # Installs it static (Debug) and shared (Release), moves the installation, hides the source and build trees, and builds
 # foreign projects with it. FOLDER is emptied; it keeps a log of each step. WYE_INSTALLED_STATIC names a static installation
-# of this source to use; by default, one is made.
+# of this source to use; by default, one is made. WYE_PACKAGE=whole, as in .ci/nightly: README's project in each flavour with
+# each compiler (otherwise each flavour has one of the compilers), the examples, and the subdirectory's build (otherwise its
+# configuration).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -15,6 +17,7 @@ command -v ccache >/dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 logs=$work/log
 . "$root/tests/support/steps.sh"
 
+is_whole() { [ "${WYE_PACKAGE:-}" = whole ]; }
 fails_saying() {
   said=$1
   shift
@@ -142,10 +145,11 @@ for flavour in static shared; do
   pkgconfig=$libraries/pkgconfig
   # Debug uses Release and vice versa: the meaning of a header may not depend on the build type.
   if [ "$flavour" = static ]; then
-    opposite=Release suffix=a static=--static
+    opposite=Release suffix=a static=--static compilers=g++
   else
-    opposite=Debug suffix=so static=
+    opposite=Debug suffix=so static= compilers=clang++
   fi
+  if is_whole; then compilers="g++ clang++"; fi
   step "$flavour: find_package, $opposite consumer, warnings are errors" \
     foreign_program find_package "$work/find-$flavour" -DCMAKE_BUILD_TYPE=$opposite
   step "$flavour: the headers of interop, beside those of others" foreign_program interop "$work/interop-$flavour"
@@ -154,7 +158,7 @@ for flavour in static shared; do
     fails_saying "This wye has no component 'teleport'; it has core, vulkan, glsl" \
     foreign components "$work/missing-$flavour" -DMISSING=ON
   step "$flavour: kernels compiled at build time, and again when an include changes" kernels
-  for compiler in g++ clang++; do
+  for compiler in $compilers; do
     step "$flavour: README's project, $compiler" readme "$work/readme-$flavour-$compiler" "$compiler"
     step "$flavour: README's project, $compiler: a child of fork goes on" readme_fork "$work/readme-$flavour-$compiler"
     step "$flavour: README's project as a plug-in, $compiler: unloads without a trace, 30 times" \
@@ -175,7 +179,7 @@ examples() { # of the source that is no longer where it was built
     (cd "$work/examples" && "$program") || { echo "$program fails."; return 1; }
   done
 }
-step "static: the examples without exceptions and RTTI" examples
+is_whole && step "static: the examples without exceptions and RTTI" examples
 step "the headers make no unique symbol" headers_make_nothing_unique
 step "static: find_package with clang" \
   foreign_program find_package "$work/find-clang" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug
@@ -184,15 +188,18 @@ step "the shared library exports what exported_symbols.txt lists" \
   "$here/symbols.sh" "$work/moved/far/shared"
 
 mv "$work/source-is-away" "$work/source"
-add_subdirectory() { # without what can be left out: that too has to build and run
-  foreign add_subdirectory "$work/add_subdirectory" -DWYE_SOURCE="$work/source" \
-    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -DWYE_VULKAN=OFF -DWYE_GLSL=OFF &&
-    (cd "$work/add_subdirectory" && ctest --output-on-failure && ! ctest -N | grep "Test *#.*wye") &&
-    cmake --install "$work/add_subdirectory" --prefix "$work/host" &&
-    [ "$(find "$work/host" -type f)" = "$work/host/bin/program" ]
+added=$work/add_subdirectory
+add_subdirectory() {
+  cmake -S "$here/add_subdirectory" -B "$added" -G Ninja -DWYE_SOURCE="$work/source" \
+    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=24 -DWYE_VULKAN=OFF -DWYE_GLSL=OFF && ! ctest --test-dir "$added" -N | grep "Test *#.*wye"
+}
+add_subdirectory_builds() { # without what can be left out, as the vcpkg port
+  cmake --build "$added" && ctest --test-dir "$added" --output-on-failure &&
+    cmake --install "$added" --prefix "$work/host" && [ "$(find "$work/host" -type f)" = "$work/host/bin/program" ]
 }
 prefix=$work/nowhere
 step "add_subdirectory leaves its host as it was" add_subdirectory
+is_whole && step "add_subdirectory builds and installs what its host does" add_subdirectory_builds
 step "FetchContent answers find_package" \
   cmake -S "$here/fetch_content" -B "$work/fetch" -G Ninja -DWYE_SOURCE="$work/source"
 # Both of its build types compile the same: ccache takes their folders for one.
