@@ -86,7 +86,7 @@ TEST_CASE("a key changes with every ingredient", "[kernel]") {
   for (const auto& other : other_constants) with([&](Ingredients& in) { in.constants = other; });
   for (const Extent3 tile : {Extent3(1), Extent3(0), Extent3(1, 2), Extent3(1, 1, 2)})
     with([&](Ingredients& in) { in.tile = tile; });
-  std::vector<ParamSchema> schemas(8, schema);
+  std::vector<ParamSchema> schemas(12, schema);
   schemas[0].slots.pop_back();
   schemas[1].slots[0].name = "y";
   schemas[2].slots[0].kind = SlotKind::address;
@@ -95,6 +95,14 @@ TEST_CASE("a key changes with every ingredient", "[kernel]") {
   schemas[5].slots[0].size = 8;
   std::swap(schemas[6].slots[0], schemas[6].slots[1]);
   schemas[7].slots.push_back(schema.slots[1]);
+  const auto with_members = [&](std::size_t n, std::vector<SlotMember> members) {
+    schemas[n].slots[1] = {"s", SlotKind::structure, Access::read, ElementType::opaque,
+                           16,  std::move(members)};
+  };
+  with_members(8, {{ElementType::float32, 0, 4}, {ElementType::float32, 4, 4}});
+  with_members(9, {{ElementType::float32, 0, 4}, {ElementType::float32, 8, 4}});
+  with_members(10, {{ElementType::float32, 0, 4}, {ElementType::int32, 4, 4}});
+  with_members(11, {{ElementType::float32, 0, 4}});
   for (const auto& other : schemas) with([&](Ingredients& in) { in.schema = &other; });
   // The end of one field is not the beginning of the next.
   with([](Ingredients& in) { in.kernel = "scaleG", in.language = "lsl"; });

@@ -370,3 +370,49 @@ TEST_CASE("the parameter block is a multiple of 4 bytes", "[kernel]") {
   CHECK(matched({{scalar("h", ElementType::float16, 2)}}, pushed(number("h", 4, ElementType::float16, 2)))
             .parameter_bytes == 8);
 }
+
+TEST_CASE("a number of which the declared struct has only some bytes is refused", "[kernel]") {
+  struct Half {
+    std::uint16_t low;
+    alignas(4) std::uint32_t next;
+  };
+  PushMember there = block("p", 0, 8, 8, 8);
+  there.layout = {{ElementType::uint32, 0, 4}, {ElementType::uint32, 4, 4}};
+  CHECK(refused({{detail::ParameterTraits<Half>::slot()}}, pushed(there)).find("has uint32 at byte 0;") !=
+        std::string::npos);
+}
+
+TEST_CASE("numbers of a source are compared with those of a struct if the source has one of them per element",
+          "[kernel]") {
+  struct Mixed {
+    float a;
+    std::uint32_t b;
+  };
+  const ParamSchema declared{{detail::ParameterTraits<Read<Mixed>>::slot()}};
+  const std::vector<SlotMember> swapped = {{ElementType::uint32, 0, 4}, {ElementType::float32, 4, 4}};
+  const auto source = [](ElementType component, std::uint32_t stride, std::vector<SlotMember> layout) {
+    Memory there = memory(Written::no, component, stride);
+    there.layout = std::move(layout);
+    return bound(there);
+  };
+  CHECK(refused(declared, source(ElementType::opaque, 8, swapped)).find("has uint32 at byte 0 of each") !=
+        std::string::npos);
+  // A buffer that is no array has the numbers of its first element, unless it has more numbers than an element.
+  CHECK(refused(declared, source(ElementType::opaque, 0, swapped)).find("has uint32 at byte 0 of each") !=
+        std::string::npos);
+  matched(declared, source(ElementType::opaque, 0,
+                           {{ElementType::float32, 0, 4},
+                            {ElementType::uint32, 4, 4},
+                            {ElementType::float32, 8, 4},
+                            {ElementType::uint32, 12, 4}}));
+  // An array whose elements are parts of the declared struct.
+  matched(declared, source(ElementType::uint32, 4, {{ElementType::uint32, 0, 4}}));
+}
+
+TEST_CASE("elements that are no whole number of declared elements apart are refused", "[kernel]") {
+  matched({{buffer("x", Access::read)}}, bound(memory(Written::no, ElementType::float32, 8)));
+  CHECK(refused({{buffer("x", Access::read)}}, bound(memory(Written::no, ElementType::float32, 6))) ==
+        "Parameter 1 'x' of kernel 'k' is declared as read buffer of float32, but binding 0 ('x') of its "
+        "source "
+        "has elements of float32, 6 bytes apart.");
+}

@@ -330,6 +330,85 @@ OpStore %element %one Aligned 4)",
   CHECK(seen.members[1].memory == Memory{Access::read_write, Written::yes, ElementType::float32, 4});
 }
 
+TEST_CASE("an address that is one of several is written perhaps, and an address beside them is not",
+          "[kernel]") {
+  const auto written = [](const std::string& chosen) {
+    const auto words = test::module(R"(
+OpDecorate %to_float ArrayStride 4
+OpMemberDecorate %block 0 Offset 0
+OpMemberDecorate %block 1 Offset 8
+OpMemberDecorate %block 2 Offset 16
+OpDecorate %block Block)",
+                                    R"(
+%bool = OpTypeBool
+%true = OpConstantTrue %bool
+%one = OpConstant %float 1
+%to_float = OpTypePointer PhysicalStorageBuffer %float
+%block = OpTypeStruct %to_float %to_float %to_float
+%block_pointer = OpTypePointer PushConstant %block
+%member = OpTypePointer PushConstant %to_float
+%push = OpVariable %block_pointer PushConstant)",
+                                    R"(
+%place_a = OpAccessChain %member %push %u0
+%place_b = OpAccessChain %member %push %u1
+%a = OpLoad %to_float %place_a
+%b = OpLoad %to_float %place_b
+)" + chosen + R"(
+%element = OpPtrAccessChain %to_float %chosen %u3
+OpStore %element %one Aligned 4)",
+                                    "OpEntryPoint GLCompute %main \"main\" %push");
+    std::vector<Written> result;
+    for (const PushMember& member : interface_of(words).members) result.push_back(member.memory.written);
+    return result;
+  };
+  using W = std::vector<Written>;
+  constexpr auto no = Written::no, unknown = Written::unknown;
+  CHECK(written("%chosen = OpSelect %to_float %true %a %b") == W{unknown, unknown, no});
+  CHECK(written(R"(
+OpSelectionMerge %end None
+OpBranchConditional %true %left %right
+%left = OpLabel
+OpBranch %end
+%right = OpLabel
+OpBranch %end
+%end = OpLabel
+%chosen = OpPhi %to_float %a %left %b %right)") == W{unknown, unknown, no});
+}
+
+TEST_CASE("atomics on floating-point numbers and on flags write", "[kernel]") {
+  for (const char* const atomic :
+       {"OpAtomicFAddEXT %float %to_a %u1 %u0 %one", "OpAtomicFMinEXT %float %to_a %u1 %u0 %one",
+        "OpAtomicFMaxEXT %float %to_a %u1 %u0 %one", "OpAtomicFlagTestAndSet %bool %to_a %u1 %u0"}) {
+    INFO(atomic);
+    const auto words =
+        test::module(R"(
+OpDecorate %list ArrayStride 4
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %block Block
+OpDecorate %a DescriptorSet 0
+OpDecorate %a Binding 0)",
+                     R"(
+%bool = OpTypeBool
+%list = OpTypeRuntimeArray %float
+%block = OpTypeStruct %list
+%buffer = OpTypePointer StorageBuffer %block
+%element = OpTypePointer StorageBuffer %float
+%one = OpConstant %float 1
+%a = OpVariable %buffer StorageBuffer)",
+                     "%to_a = OpAccessChain %element %a %u0 %u1\n%old = " + std::string(atomic),
+                     "OpEntryPoint GLCompute %main \"main\" %a");
+    CHECK(interface_of(words).bindings.at(0).memory.written == Written::yes);
+  }
+}
+
+TEST_CASE("a matrix has the size of its lines, which are rows if it is row-major", "[kernel]") {
+  const Interface seen = of_glsl(compute_shader(
+      "layout(push_constant, std430) uniform P { mat3x2 columns; layout(row_major) mat3x2 rows; };", ""));
+  REQUIRE(seen.members.size() == 2);
+  CHECK(seen.members[0].size == 24);  // three columns, 8 bytes apart
+  CHECK(seen.members[1].size == 32);  // two rows, 16 bytes apart
+}
+
 TEST_CASE("each entry point has its own buffers, and a missing one is named with those there are",
           "[kernel]") {
   const std::string annotations = R"(
@@ -371,6 +450,7 @@ OpFunctionEnd)";
     CHECK(other.bindings[0].binding == 1);
     CHECK(main.bindings[0].memory.written == Written::no);
     CHECK(other.bindings[0].memory.written == Written::yes);
+    CHECK(main.workgroup == Extent3(8, 4, 2));
     CHECK(other.workgroup == Extent3(16));
   }
   CHECK(refused(words, {}, "third").sentence() ==
