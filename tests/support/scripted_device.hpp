@@ -1,6 +1,7 @@
 #pragma once
 /// A device whose failures a test scripts. It runs host functions on memory of its own, so operands are copied to it and
 /// back as they are for a GPU.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -22,6 +23,7 @@
 #include "device/executable.hpp"
 #include "device/host_timeline.hpp"
 #include "device/lane_base.hpp"
+#include "device/native.hpp"
 #include "device/recording.hpp"
 
 namespace wye::test {
@@ -55,29 +57,39 @@ class ScriptedDevice final : public device::DeviceBase {
     const std::lock_guard lock(mutex_);
     holds_ = true;
   }
+  /// The same, but the commands of a submission run when it is released, with the bytes that its uploads had before.
+  void hold_commands() {
+    const std::lock_guard lock(mutex_);
+    holds_ = holds_commands_ = true;
+  }
   /// Completes the first `count` submissions in flight, and holds later ones as before.
   void release_first(std::size_t count) {
-    for (; count > 0; --count) {
-      std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t> first;
-      {
-        const std::lock_guard lock(mutex_);
-        first = std::move(held_.front());
-        held_.erase(held_.begin());
-      }
-      (void)first.first->reach(first.second).has_value();
+    for (; count > 0; --count) (void)release_at(0);
+  }
+  /// Completes the submission in flight with an index in their order. Returns false, and changes nothing, while it waits for
+  /// another one: the one before it on its lane, or that of a point.
+  bool release_at(std::size_t index) {
+    Held one;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!held_.at(index).may_run()) return false;
+      one = std::move(held_[index]);
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
     }
+    one.complete();
+    return true;
   }
   /// Returns how many submissions waited for others that were in flight when they were submitted.
   int waits_in_flight() const { return waits_in_flight_; }
   /// Completes the submissions in flight, in their order, on this thread, and holds no further one.
   void release() {
-    std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held;
+    std::vector<Held> held;
     {
       const std::lock_guard lock(mutex_);
-      holds_ = false;
+      holds_ = holds_commands_ = false;
       held.swap(held_);
     }
-    for (const auto& [timeline, value] : held) (void)timeline->reach(value).has_value();
+    for (const Held& one : held) one.complete();
   }
   /// Returns how many submissions are in flight.
   std::size_t held() const {
@@ -90,12 +102,12 @@ class ScriptedDevice final : public device::DeviceBase {
   void lose() {
     is_lost_ = true;
     if (hides_loss_) return release();
-    std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held;
+    std::vector<Held> held;
     {
       const std::lock_guard lock(mutex_);
       held.swap(held_);
     }
-    for (const auto& [timeline, value] : held) timeline->fail(lost_);
+    for (const Held& one : held) one.timeline->fail(lost_);
   }
   /// Returns how often a step was made.
   int count(Step step) const { return counts_[static_cast<std::size_t>(step)]; }
@@ -114,6 +126,9 @@ class ScriptedDevice final : public device::DeviceBase {
     return host;
   }
   MemoryInfo memory() override { return {}; }
+  /// From now on lanes of this device can copy from buffers of other devices. Set before the device is used.
+  void reach_others() { peers_.emplace(); }
+  device::NativeInterop* native_interop() noexcept override { return peers_ ? &*peers_ : nullptr; }
   /// Sets the values that the monitor of the processor returns.
   void set_monitor(Monitoring values) {
     const std::lock_guard lock(mutex_);
@@ -167,11 +182,54 @@ class ScriptedDevice final : public device::DeviceBase {
     std::atomic<int>& alive_;  // the device's
   };
 
+  /// Access to the buffers of other devices, and to nothing else.
+  class Peers final : public device::NativeInterop {
+   public:
+    NativeDevice native_device() override { return {}; }
+    NativeMemory native_memory(device::BufferBase&) override { return {}; }
+    Result<NativePoint> native_point(device::Timeline&, std::uint64_t) override { return none(); }
+    Result<void> follow(std::uint64_t, device::Timeline&, std::uint64_t) override { return none(); }
+    Result<std::shared_ptr<device::BufferBase>> adopt_memory(const NativeMemory&, Release) override {
+      return none();
+    }
+    Result<std::shared_ptr<device::Timeline>> adopt_timeline(const NativePoint&) override { return none(); }
+    Result<device::SharedBufferBase> create_shared(Bytes) override { return none(); }
+    Result<std::shared_ptr<device::BufferBase>> open_shared(device::SharedMemory&, Bytes) override {
+      return none();
+    }
+    Result<device::SharedTimeline> create_shared_timeline() override { return none(); }
+    Result<std::shared_ptr<device::Timeline>> open_shared_timeline(device::SharedTimeline&) override {
+      return none();
+    }
+    bool reaches(const DeviceBase&) const noexcept override { return true; }
+
+   private:
+    static Error none() { return Error(Errc::unsupported, "A scripted device has no driver."); }
+  };
+
   class Executable final : public device::ExecutableBase {
    public:
     Executable(std::shared_ptr<DeviceBase> device, device::Artefact artefact)
         : ExecutableBase(std::move(device), std::move(artefact)) {}
     Bytes bytes() const noexcept override { return {}; }
+  };
+
+  /// A submission in flight.
+  struct Held {
+    std::shared_ptr<device::HostTimeline> timeline;  // of its lane
+    std::uint64_t value = 0;
+    std::vector<device::TimelinePoint> waits;
+    std::function<void()> run;  // null: its commands have run
+
+    bool may_run() const {
+      return timeline->reached() + 1 >= value &&
+             std::all_of(waits.begin(), waits.end(),
+                         [](const auto& point) { return point.timeline->reached() >= point.value; });
+    }
+    void complete() const {
+      if (run) run();
+      (void)timeline->reach(value).has_value();
+    }
   };
 
   /// Runs a submission when it is submitted, but for its downloads: `wait` makes them.
@@ -193,15 +251,23 @@ class ScriptedDevice final : public device::DeviceBase {
       if (auto failed = device_.make(Step::submit)) return *failed;
       for (const device::TimelinePoint& point : submission.waits)
         device_.waits_in_flight_ += point.timeline->reached() < point.value;
-      if (!device_.only_pretends())
+      std::function<void()> late;
+      if (device_.holds_commands_)
+        late = run_later(submission);
+      else if (!device_.only_pretends())
         for (const device::Command& command : submission.recording->commands())
-          run(command, submission.recording->operands(command), submission.stop);
+          run(command, submission.recording->operands(command), command.source, submission.stop);
       pending_ = submission.recording;
       {
         const std::lock_guard lock(device_.mutex_);
         if (device_.ended_by()) return device_.lost_;  // `lose` has failed the submissions before this one
-        if (device_.holds_) return device_.held_.emplace_back(reached_, ++last_).second;
+        if (device_.holds_) {
+          device_.held_.push_back(
+              {reached_, ++last_, {submission.waits.begin(), submission.waits.end()}, std::move(late)});
+          return last_;
+        }
       }
+      if (late) late();
       if (auto moved = reached_->reach(++last_); !moved) return std::move(moved).error();
       return last_;
     }
@@ -225,10 +291,23 @@ class ScriptedDevice final : public device::DeviceBase {
     static void move(std::byte* target, const std::byte* source, std::uint64_t bytes) {
       if (bytes != 0) std::memmove(target, source, bytes);
     }
+    /// Returns a function that runs the commands of a submission. Host functions see no stop: their job may have ended.
+    static std::function<void()> run_later(const device::Submission& submission) {
+      std::vector<std::vector<std::byte>> uploads;
+      for (const device::Command& command : submission.recording->commands())
+        if (command.kind == device::Command::Kind::upload)
+          uploads.emplace_back(command.source, command.source + command.host_bytes.count);
+      return [recording = submission.recording, uploads = std::move(uploads)] {
+        auto upload = uploads.begin();
+        for (const device::Command& command : recording->commands())
+          run(command, recording->operands(command),
+              command.kind == device::Command::Kind::upload ? (upload++)->data() : nullptr, {});
+      };
+    }
     static void run(const device::Command& command, std::span<const Operand> operands,
-                    const StopToken& stop) {
+                    const std::byte* source, const StopToken& stop) {
       using Kind = device::Command::Kind;
-      if (command.kind == Kind::upload) move(start_of(operands[0]), command.source, command.host_bytes.count);
+      if (command.kind == Kind::upload) move(start_of(operands[0]), source, command.host_bytes.count);
       if (command.kind == Kind::copy)
         move(start_of(operands[1]), start_of(operands[0]), operands[0].bytes().count);
       if (command.kind == Kind::fill)
@@ -285,13 +364,15 @@ class ScriptedDevice final : public device::DeviceBase {
   }
 
   Script script_;
+  std::optional<Peers> peers_;
   const Error lost_;
   std::atomic<bool> is_lost_{false}, hides_loss_{false};
   mutable std::mutex mutex_;
   bool holds_ = false;
+  std::atomic<bool> holds_commands_{false};
   Monitoring monitor_;
   int readings_ = 0;
-  std::vector<std::pair<std::shared_ptr<device::HostTimeline>, std::uint64_t>> held_;
+  std::vector<Held> held_;
   std::array<std::atomic<int>, steps.size()> counts_{};
   std::atomic<int> waits_in_flight_{0};
   std::atomic<int> buffers_alive_{0}, lanes_alive_{0}, lanes_cut_off_{0};
