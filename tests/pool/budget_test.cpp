@@ -234,3 +234,20 @@ TEST_CASE("every device allocates and computes as before after trim", "[pool]") 
     pool.trim();  // no context is leased
   }
 }
+
+TEST_CASE("the arrays of a job do not count for the budget of its tag", "[pool]") {
+  const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB);
+  ContextPool pool = test::pool_over({card}, {.tag_memory = {{"preview", 4_KiB}}});
+  pool::Pool& state = *base::state_of(pool);
+  const auto tag = state.tag_account(0, "preview");
+  pool::Reservation reserved;
+  REQUIRE(
+      state.reserve(0, tag, {.own = 3_KiB, .replicas = 8_KiB}, state.clock().now(), reserved).has_value());
+  CHECK(tag->held() == 3_KiB);
+  CHECK(state.account_on(*card)->held() == 11_KiB);
+  reserved = {};
+  CHECK(tag->held() == 0_B);
+  const auto over = state.reserve(0, tag, {.own = 5_KiB, .replicas = {}}, state.clock().now(), reserved);
+  REQUIRE_FALSE(over);
+  CHECK(over.error() == Errc::over_budget);
+}

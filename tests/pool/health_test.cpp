@@ -181,3 +181,19 @@ TEST_CASE("a device that comes back as another processor is refused", "[pool][he
   CHECK(one.pool.lease().error() == Errc::device_lost);
   CHECK(one.state().last_fault->sentence() == "Device 'vulkan:0' is on another processor since it was lost.");
 }
+
+TEST_CASE("jobs that completed before a loss do not count after it", "[pool][health]") {
+  Mortal one;
+  one.device->lose();
+  REQUIRE(one.pool.lease());
+  one.complete(15);
+  one.adapter->devices.back()->lose();
+  CHECK(one.pool.lease().error() == Errc::device_lost);
+  one.clock.advance(100ms);
+  REQUIRE(one.pool.lease());
+  one.complete(15);  // 30 since the first loss
+  one.adapter->devices.back()->lose();
+  CHECK(one.pool.lease().error() == Errc::device_lost);
+  one.clock.advance(200ms);
+  CHECK(one.pool.lease());
+}

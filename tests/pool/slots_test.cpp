@@ -321,3 +321,30 @@ TEST_CASE("threads of several pools never use more slots than there are, and eac
   CHECK(leases >= 8 * 500 / 2);
   for (const ContextPool& pool : pools) CHECK(only_silicon(pool).leases.empty());
 }
+
+TEST_CASE("a slot that a shortage of memory took comes back with each window of jobs", "[pool][slots]") {
+  Taker taker;
+  const ManualClock clock;
+  device::Slots slots(4);
+  const auto member = slots.join(taker, {});
+  device::HeldSlot job;
+  job.clock = &clock;
+  REQUIRE(member->take(job, {}, clock.now(), Instant::min()));
+  const auto runs = [&](int count) {
+    for (int i = 0; i < count; ++i) (void)slots.note_run(7, 1ms);
+    return slots.limit();
+  };
+  CHECK(runs(20) == 4);
+  REQUIRE(slots.note_shortage());
+  CHECK(slots.limit() == 1);
+  CHECK(runs(15) == 1);
+  CHECK(runs(1) == 2);
+  CHECK(runs(15) == 2);
+  REQUIRE(slots.note_shortage());  // the window begins again
+  CHECK(runs(15) == 1);
+  CHECK(runs(1) == 2);
+  CHECK(runs(32) == 4);
+  CHECK(runs(160) == 4);
+  (void)member->give_back(job);
+  member->leave();
+}
