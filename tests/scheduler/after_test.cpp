@@ -409,3 +409,21 @@ TEST_CASE("an executor that throws disturbs no other continuation", "[scheduler]
   CHECK(ticket.wait());
   ticket.then([](const Result<Outcome>&) { throw std::runtime_error("late"); });
 }
+
+TEST_CASE("a job that follows several jobs fails if any of them has failed", "[scheduler][after]") {
+  Runtime runtime = cpu_runtime();
+  for (std::size_t fails = 0; fails < 3; ++fails) {
+    CAPTURE(fails);
+    std::vector<float> x(4, 1.0f);
+    const auto one = [&](std::size_t i) { return std::span(x).subspan(i, 1); };
+    std::vector<Ticket> before;
+    for (std::size_t i = 0; i < 3; ++i)
+      before.push_back(
+          runtime.submit(i == fails ? Job(failing()(one(i))) : test::host_scale()(one(i), 2.0f)));
+    const auto result =
+        runtime.run(test::host_scale()(one(3), 2.0f), {.after = {before[0], before[1], before[2]}});
+    REQUIRE_FALSE(result);
+    CHECK(result.error() == Errc::kernel_failed);
+    CHECK(x[3] == 1.0f);
+  }
+}

@@ -325,3 +325,19 @@ TEST_CASE("a device without memory gets that of the kernels that a cache keeps, 
   CHECK(cache.contents().empty());
   CHECK(cache.metrics().evictions_reclaimed == 1);
 }
+
+TEST_CASE("a reason has each sentence once, however many steps it holds for", "[scheduler]") {
+  Scheduler scheduler = test::scheduler_of({scripted("cuda:0")});
+  std::vector<float> x(10, 1.0f);
+  const auto counting = std::make_shared<Counting>(test::host_scale(), "none");
+  const auto call = [&] {
+    Arguments arguments;
+    arguments.push_back(Operand::host_span(std::span<float>(x), Access::read_write));
+    arguments.push_back(Operand::of_value(2.0f));
+    return Call(wye::detail::Programs(counting), std::move(arguments));
+  };
+  const auto outcome = scheduler.run(Job::sequence("two", workload_types::custom, call(), {call()}));
+  REQUIRE(outcome);
+  CHECK(x == std::vector<float>(10, 4.0f));
+  CHECK(outcome->reason() == "'cuda:0' is the only device. A better source is not used.");
+}

@@ -247,3 +247,36 @@ TEST_CASE("closing settles queued jobs and waits for a job at any step", "[sched
     CHECK(scheduler.run(test::host_scale()(y, 2.0f)).error() == Errc::closed);
   }
 }
+
+TEST_CASE("a job that is cancelled while its attempt fails does not wait for its next device",
+          "[scheduler]") {
+  const Scripted first = scripted("cuda:0"), second = scripted("vulkan:0");
+  StopAt stop;
+  first->set_script([at_submit = stop.script(Step::submit)](Step now) -> std::optional<Error> {
+    (void)at_submit(now);
+    if (now != Step::submit) return std::nullopt;
+    return Error(Errc::internal, "The script fails this step.");
+  });
+  test::Machine machine({first, second}, {.committed_per_lane = 1}, 1);  // no job is staged
+  second->hold();
+  std::vector<float> x(10, 1.0f), y(10, 1.0f);
+  auto blocker = machine.scheduler.submit(test::host_scale()(x, 2.0f), {.on = "vulkan"});
+  test::await([&] { return second->held() == 1; });
+  auto ticket = machine.scheduler.submit(test::host_scale()(y, 2.0f));
+  stop.reached.get_future().wait();
+  ticket.cancel();
+  CHECK_FALSE(ticket.ready());
+  const auto code = std::make_shared<std::promise<Errc>>();
+  auto settled = code->get_future();
+  ticket.then([code](const Result<Outcome>& result) {
+    code->set_value(result ? Errc::internal : result.error().code());
+  });
+  stop.opened.set_value();
+  const bool at_once = settled.wait_for(60s) == std::future_status::ready;
+  CHECK(at_once);
+  second->release();
+  CHECK(blocker.wait());
+  CHECK(settled.get() == Errc::cancelled);
+  CHECK(y == std::vector<float>(10, 1.0f));
+  check_counts(machine.scheduler.metrics());
+}
