@@ -97,6 +97,7 @@ int run(const Options& options) {
     return fail(network.error().describe());
   }
   report.steps = runner.steps();
+  report.devices = runner.devices();
   files.push_back({place("network.png"), *std::move(network)});
   progress.show("drawing", 2, 3);
   files.push_back({place("timeline.png"), draw_timeline(corpus.documents, analysis->moments, analysis->groups,

@@ -40,6 +40,18 @@ double finite(double value) {
   return std::isfinite(value) ? value : std::copysign(std::numeric_limits<double>::max(), value);
 }
 
+/// "Radeon: ran 5 of 6 steps. The others: 'cpu' comes first for graph work of 2 KiB."
+std::string describe_device(const ConsideredDevice& device, std::size_t steps) {
+  const std::size_t ran = device.steps.size();
+  std::string text = printable(device.name);
+  if (ran == steps) return text + ": ran every step.";
+  if (ran > 0)
+    text += ": ran " + std::to_string(ran) + " of " + std::to_string(steps) + " steps. The others: ";
+  else if (!text.empty())
+    text += ": ";
+  return text + printable(device.reason);
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -120,8 +132,15 @@ std::string to_text(const Report& report) {
               number("%.1e", agreement.max_relative_error) +
               (agreement.max_relative_error <= agreement_bound ? "" : "  DIFFERS") + "\n";
   }
-  text += "\n";
-  for (const std::string& file : report.files) text += printable(file) + "\n";
+  text += "\nDevices considered:\n";
+  for (const ConsideredDevice& considered : report.devices)
+    text += "  " + column(considered.id, 9) + describe_device(considered, report.steps.size()) + "\n";
+  text += "\nPictures:\n";
+  for (const std::string& file : report.files) text += "  " + printable(file) + "\n";
+  text += "\nNext: ";
+  text += report.compared
+              ? "'examples/run.sh --documents DIR' does the same for the texts of a folder.\n"
+              : "'examples/run.sh --compare' runs every step on each backend and compares the results.\n";
   return text;
 }
 

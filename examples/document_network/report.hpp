@@ -24,6 +24,14 @@ struct Step {
   std::string cache;  ///< source of its kernel: memory, disk, built or none
 };
 
+/// A device that the runtime considered for the steps.
+struct ConsideredDevice {
+  std::string id;                  ///< "vulkan:0"
+  std::string name;                ///< as its driver reports it; empty if there is none
+  std::vector<std::string> steps;  ///< that it ran
+  std::string reason;              ///< why it did not run the first of the other steps
+};
+
 struct Ranked {
   std::string path;
   std::string label;
@@ -49,6 +57,7 @@ struct Report {
   Skipped skipped;
   std::vector<HostStep> host_steps;
   std::vector<Step> steps;
+  std::vector<ConsideredDevice> devices;
   std::vector<Ranked> top;         ///< highest rank first
   std::vector<Pair> alike;         ///< most similar first
   std::size_t copies = 0;          ///< documents that equal an earlier one

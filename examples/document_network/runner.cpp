@@ -80,8 +80,10 @@ Runner::Runner(wye::Runtime runtime, const std::string& backend, bool compare)
 }
 
 wye::Result<void> Runner::run_here(std::string_view step, wye::Job job) {
-  const auto done = runtime_.submit(std::move(job), {.time_limit = time_limit, .on = on_}).wait();
+  auto ticket = runtime_.submit(std::move(job), {.time_limit = time_limit, .on = on_});
+  const auto done = ticket.wait();
   if (!done) return done.error().with_context("while running step '" + std::string(step) + "'");
+  note_devices(step, ticket.explain().candidates);
 
   auto found = std::find_if(steps_.begin(), steps_.end(), [&](const Step& s) { return s.name == step; });
   if (found == steps_.end()) {
@@ -94,6 +96,23 @@ wye::Result<void> Runner::run_here(std::string_view step, wye::Job job) {
   const std::string_view tier = wye::name(done->cache_tier());
   if (effort(tier) > effort(found->cache)) found->cache = tier;
   return {};
+}
+
+void Runner::note_devices(std::string_view step, const std::vector<wye::Candidate>& candidates) {
+  for (const wye::Candidate& candidate : candidates) {
+    auto found = std::find_if(devices_.begin(), devices_.end(),
+                              [&](const ConsideredDevice& d) { return d.id == candidate.device; });
+    if (found == devices_.end()) {
+      devices_.push_back({candidate.device, candidate.name, {}, ""});
+      found = devices_.end() - 1;
+    }
+    std::vector<std::string>& ran = found->steps;
+    if (candidate.verdict != wye::Candidate::Verdict::ran) {
+      if (found->reason.empty()) found->reason = candidate.reason;
+    } else if (std::find(ran.begin(), ran.end(), step) == ran.end()) {
+      ran.emplace_back(step);
+    }
+  }
 }
 
 wye::Result<void> Runner::run_again(std::string_view step, const std::string& backend, wye::Job job) {

@@ -57,6 +57,8 @@ class Runner {
 
   /// The steps so far, in order.
   const std::vector<Step>& steps() const { return steps_; }
+  /// The devices that were considered for them.
+  const std::vector<ConsideredDevice>& devices() const { return devices_; }
   /// The differences between the backends' results and the CPU's.
   const std::vector<Agreement>& agreements() const { return agreements_; }
 
@@ -64,12 +66,14 @@ class Runner {
   bool compares() const { return backends_.size() > 1; }
   wye::Result<void> run_here(std::string_view step, wye::Job job);
   wye::Result<void> run_again(std::string_view step, const std::string& backend, wye::Job job);
+  void note_devices(std::string_view step, const std::vector<wye::Candidate>& candidates);
   void note_agreement(std::string_view step, const std::string& backend, double error);
 
   wye::Runtime runtime_;
   std::string on_;                     ///< empty: the scheduler chooses
   std::vector<std::string> backends_;  ///< to compare, the reference first; empty: none
   std::vector<Step> steps_;
+  std::vector<ConsideredDevice> devices_;
   std::vector<Agreement> agreements_;
 };
 

@@ -107,6 +107,11 @@ TEST_CASE("a folder of odd files is analysed as far as it goes, and the rest is 
   CAPTURE(ran.said);
   REQUIRE(ran.status == 0);
   CHECK(has(ran.said, "  one ~ two\n"));
+  CHECK(has(ran.said, "\nDevices considered:\n  cpu:0 "));
+  CHECK(has(ran.said, ": ran every step.\n"));
+  for (const char* backend : {"  vulkan", "  cuda"}) CHECK(has(ran.said, "\n" + std::string(backend)));
+  for (const char* name : {"similarity.png", "network.png", "timeline.png"})
+    CHECK(has(ran.said, "\n  " + (folder / "out") + "/" + name + "\n"));
   check_pictures(folder);
 
   const std::string json = folder.get("report.json");

@@ -105,3 +105,39 @@ TEST_CASE("the report as text names every skipped file's reason and every alike 
   CHECK(text.find("0.93  GPL-2 ~ GPL-3\n") != std::string::npos);
   CHECK(text.find("odd\n") == std::string::npos);
 }
+
+TEST_CASE("the report ends with the devices, the pictures and a command to try", "[document_network]") {
+  Report report;
+  report.steps = {{"normalize", "cpu", "A CPU", "", 0.5, "none"},
+                  {"pagerank", "cpu", "A CPU", "", 0.5, "none"}};
+  report.devices = {{"cpu:0", "A CPU", {"normalize", "pagerank"}, ""},
+                    {"vulkan:0", "A GPU", {}, "It is slow."},
+                    {"cuda", "", {}, "There is no driver."}};
+  report.files = {"out/similarity.png", "out/network.png"};
+  const auto ends_with = [&](const std::string& end) {
+    const std::string text = to_text(report);
+    CAPTURE(text);
+    CHECK(text.ends_with(end));
+  };
+  ends_with(
+      "\nDevices considered:\n"
+      "  cpu:0    A CPU: ran every step.\n"
+      "  vulkan:0 A GPU: It is slow.\n"
+      "  cuda     There is no driver.\n"
+      "\nPictures:\n"
+      "  out/similarity.png\n"
+      "  out/network.png\n"
+      "\nNext: 'examples/run.sh --compare' runs every step on each backend and compares the results.\n");
+
+  report.compared = true;
+  ends_with("\nNext: 'examples/run.sh --documents DIR' does the same for the texts of a folder.\n");
+}
+
+TEST_CASE("a device that ran some steps has the reason for the others", "[document_network]") {
+  Report report;
+  report.steps = {{"normalize", "cpu", "A CPU", "", 0.5, "none"},
+                  {"pagerank", "cuda", "A GPU", "", 0.5, "none"}};
+  report.devices = {{"cpu:0", "A CPU", {"normalize"}, "'cuda' comes first."}};
+  CHECK(to_text(report).find("  cpu:0    A CPU: ran 1 of 2 steps. The others: 'cuda' comes first.\n") !=
+        std::string::npos);
+}
