@@ -2,8 +2,25 @@
 # shaders/<n>.
 set(attention_uses cudnn matmul softmax)
 set(attention_weights_uses softmax)
+set(cached_attention_uses matmul softmax)
+set(cublaslt_uses cublas)
+set(cudnn_uses cublas)
+set(dot_uses matmul reduce)
+set(layer_norm_uses matmul)
 set(matmul_uses cublas cublaslt epilogue)
+set(norm_uses matmul normalize)
+set(quantized_uses matmul)
+set(reduce_uses matmul)
+set(render_uses timeline)
+set(rms_norm_uses layer_norm)
+set(rope_uses matmul)
+set(scale_uses matmul)
+set(scan_uses matmul reduce)
+set(silu_multiply_uses matmul)
 set(similarity_uses matmul normalize)
+set(sort_uses top_k)
+set(top_k_uses sort)
+set(transformer_uses axpy cached_attention layer_norm matmul quantized rope silu_multiply)
 
 # wye_with_used_workloads(<variable> <workload>...): sets the variable to the names of the workloads' files, and of those that
 # they use.
