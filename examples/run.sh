@@ -40,7 +40,7 @@ configure() {
 }
 # Each line of its steps begins with @, the last line with the exit status.
 build() {
-  NINJA_STATUS="@%f of %t steps, %e s@" ninja -C "$build" wye_example_document_network 2>&1 && status=0 || status=$?
+  NINJA_STATUS="@%f of %t steps, %e@" ninja -C "$build" wye_example_document_network 2>&1 && status=0 || status=$?
   echo "@exit $status"
 }
 # On a terminal, shows the steps on one line.
@@ -49,7 +49,7 @@ show_steps() {
   while IFS= read -r line; do
     case $line in "@exit "*) status=${line#@exit } && break ;; esac
     printf '%s\n' "$line" >>"$log"
-    case $line in @*) steps=${line#@} && [ ! -t 2 ] || printf '\r\033[KBuilding: %s' "${steps%%@*}" ;; esac
+    case $line in @*) steps=${line#@} && [ ! -t 2 ] || printf '\r\033[KBuilding: %s s' "${steps%%.*}" ;; esac
   done
   [ ! -t 2 ] || printf '\r\033[K'
   return "$status"
