@@ -30,12 +30,12 @@ is_configured() {
 configure() {
   if [ -n "$cuda" ]; then
     echo "CUDA is built: $cuda."
-    option=-UWYE_CUDA
+    option=-UWYE_CUDA minutes=5
   else
     echo "CUDA is not built: this machine has no NVIDIA device. examples/run.sh --cuda builds it."
-    option=-DWYE_CUDA=OFF
+    option=-DWYE_CUDA=OFF minutes=3
   fi
-  [ -f "$build/build.ninja" ] || echo "The first build takes about 3 minutes of processor time. Its log: $log"
+  [ -f "$build/build.ninja" ] || echo "The first build takes about $minutes minutes of processor time. Its log: $log"
   (cd "$root" && cmake --preset first --log-level=WARNING "$option") >>"$log" 2>&1
 }
 # Each line of its steps begins with @, the last line with the exit status.
