@@ -317,8 +317,8 @@ Result<void> RandomFile::clear() {
   return {};
 }
 
-Result<std::optional<FileLock>> FileLock::acquire(const std::string& path, std::uint64_t place,
-                                                  Instant until) {
+Result<std::optional<FileLock>> FileLock::acquire(const std::string& path, std::uint64_t place, Instant until,
+                                                  const Clock& clock) {
   File file(uninterrupted(
       [&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600); }));
   if (!file) return refused("File", path, "opened", "open", errno);
@@ -328,7 +328,7 @@ Result<std::optional<FileLock>> FileLock::acquire(const std::string& path, std::
     const int number = set_lock(file.get(), place, F_WRLCK);
     if (number == 0) return std::optional(FileLock(file.release(), place));
     if (number != EAGAIN && number != EACCES) return refused("File", path, "locked", "fcntl", number);
-    const Instant now = Clock::steady().now();
+    const Instant now = clock.now();
     if (until <= now) return std::optional<FileLock>();
     std::this_thread::sleep_for(std::min<Duration>(pause, until - now));
     pause = std::min<Duration>(pause * 3 / 2, 20ms);

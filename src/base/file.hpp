@@ -102,12 +102,13 @@ class RandomFile {
 /// the parent dies, its lock ends with the last such child.
 class FileLock {
  public:
-  /// Locks `place`, a number below 2^63, of the file `path`. Creates a missing file. Waits until `until` of the steady
-  /// clock (`Instant{}`: does not wait); returns nothing if the place is still locked then.
+  /// Locks `place`, a number below 2^63, of the file `path`. Creates a missing file. Waits until `clock` shows
+  /// `until` (`Instant{}`: does not wait); returns nothing if the place is still locked then.
   /// Errors: io, also if the file system has no locks.
   /// Cost:    2 us if the place is free. The system has no wait with a time limit: the caller tries again every
   ///          1 to 20 ms.
-  static Result<std::optional<FileLock>> acquire(const std::string& path, std::uint64_t place, Instant until);
+  static Result<std::optional<FileLock>> acquire(const std::string& path, std::uint64_t place, Instant until,
+                                                 const Clock& clock = Clock::steady());
 
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&& other) noexcept;

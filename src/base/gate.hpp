@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 
@@ -69,6 +70,26 @@ inline Instant parked_until(const Clock& clock, Instant until) noexcept {
   return Deadline(until - std::min(until, clock.now())).at(Clock::steady());
 }
 
+class Gate;
+
+/// Has `ManualClock::advance` wake a gate, while this exists.
+/// Threads: thread-safe. The lock of the registry is a leaf: `mutex` may be held.
+class WokenByClock {
+ public:
+  WokenByClock(const ManualClock& clock, std::mutex& mutex, Gate& gate) noexcept;
+  ~WokenByClock();
+  WokenByClock(const WokenByClock&) = delete;  // the registry has its address
+
+ private:
+  friend class ClockRegistry;
+  const ManualClock* const clock_;
+  std::mutex& mutex_;
+  Gate& gate_;
+  std::uint64_t round_ = 0;  // of the last call that woke it
+  WokenByClock* before_ = nullptr;
+  WokenByClock* next_ = nullptr;
+};
+
 /// Parks threads until a condition under the caller's mutex holds. Parked threads cost nothing.
 /// Threads: thread-safe.
 class Gate {
@@ -84,6 +105,19 @@ class Gate {
   bool wait(Lock& lock, Instant until, Ready ready) {
     if (until == Instant::max()) return changed_.wait(lock, ready), true;
     return changed_.wait_until(lock, until, ready);
+  }
+  /// Parks until `ready()`, or until `clock` shows `until`. A ManualClock that is advanced wakes the thread. Otherwise the
+  /// thread parks until the clock shows `until` if it runs.
+  template <class Ready>
+  bool wait(Lock& lock, const Clock& clock, Instant until, Ready ready) {
+    if (until == Instant::max()) return wait(lock, until, ready);
+    const Instant parked = parked_until(clock, until);
+    const auto* const manual = dynamic_cast<const ManualClock*>(&clock);
+    if (!manual) return wait(lock, parked, ready);
+    const WokenByClock woken(*manual, *lock.mutex(), *this);
+    bool is_ready = false;
+    wait(lock, parked, [&] { return (is_ready = ready()) || manual->now() >= until; });
+    return is_ready;
   }
   void wake_one() noexcept { changed_.notify_one(); }
   void wake_all() noexcept { changed_.notify_all(); }

@@ -118,8 +118,8 @@ class Cache final : public device::ExecutableProvider,
 
     explicit Build(Instant now) : began(now) {}
     void reach(Stage next) noexcept;
-    /// Waits for `wanted`. Returns the stage at `until` or earlier.
-    Stage wait(Stage wanted, Instant until);
+    /// Waits for `wanted`. Returns the stage when `clock` shows `until`, or earlier.
+    Stage wait(Stage wanted, const Clock& clock, Instant until);
 
     const Instant began;
     std::atomic<int> waiting{0};
@@ -143,7 +143,7 @@ class Cache final : public device::ExecutableProvider,
   };
   /// A build on its own thread.
   struct BackgroundBuild {
-    std::weak_ptr<const Build> build;  ///< expires when the thread is about to end
+    std::weak_ptr<Build> build;  ///< expires when the thread is about to end
     std::optional<base::Worker> worker;
   };
 

@@ -69,9 +69,9 @@ void Cache::Build::reach(Stage next) noexcept {
   gate_.wake_all();
 }
 
-Cache::Build::Stage Cache::Build::wait(Stage wanted, Instant until) {
+Cache::Build::Stage Cache::Build::wait(Stage wanted, const Clock& clock, Instant until) {
   base::Lock lock(mutex_);
-  gate_.wait(lock, until, [&] { return stage_ >= wanted; });
+  gate_.wait(lock, clock, until, [&] { return stage_ >= wanted; });
   return stage_;
 }
 
@@ -90,7 +90,7 @@ Result<device::Provided> Cache::find_or_build(const BuildRequest& request) {
     ++table_.counted().joined;
     ++build->waiting;
     lock.unlock();
-    const auto stage = build->wait(Build::Stage::has_result, base::parked_until(clock_, request.until));
+    const auto stage = build->wait(Build::Stage::has_result, clock_, request.until);
     --build->waiting;
     return result_at(stage, *build, request);
   }
@@ -124,7 +124,7 @@ Result<device::Provided> Cache::start_build(const BuildRequest& request,
     run_build(request, *build);
     return build->result;
   }
-  const auto stage = build->wait(Build::Stage::finished, base::parked_until(clock_, request.until));
+  const auto stage = build->wait(Build::Stage::finished, clock_, request.until);
   {
     const std::lock_guard lock(lock_);
     for (auto one = background_builds_.begin(); one != background_builds_.end();) {
@@ -268,10 +268,14 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
       const std::lock_guard lock(lock_);
       patience = std::max(patience, 3 * table_.build_cost(device.info().id).value_or(Duration{}));
     }
-    built.claim = store_->claim(digest, Clock::steady().now() + patience);
-    if (built.claim.waited) {
-      const std::lock_guard lock(lock_);
-      ++table_.counted().joined_processes;
+    built.claim = store_->claim(digest, Instant{});
+    if (built.claim.waited) {  // another process has it
+      {
+        const std::lock_guard lock(lock_);
+        ++table_.counted().joined_processes;
+      }
+      built.claim = store_->claim(digest, clock_.now() + patience, clock_);
+      built.claim.waited = true;
     }
     start = clock_.now();
     if (built.claim.lock || built.claim.waited) load_stored(digest, built, artefact);

@@ -50,9 +50,9 @@ Prewarm::Progress Prewarming::progress() const {
 
 bool Prewarming::wait(Deadline deadline) {
   if (cache_->origin().is_inherited()) return true;  // nothing more will be built
-  const Instant until = base::parked_until(cache_->clock(), deadline.at(cache_->clock()));
+  const Clock& clock = cache_->clock();
   base::Lock lock(mutex_);
-  return gate_.wait(lock, until, [&] { return progress_.ended; });
+  return gate_.wait(lock, clock, deadline.at(clock), [&] { return progress_.ended; });
 }
 
 }  // namespace cache

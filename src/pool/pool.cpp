@@ -397,8 +397,7 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
         const auto is_answered = [&] {
           return waiter->given || (closed_ && !closed_too) || !has_candidate(wanted);
         };
-        const Instant parked = base::parked_until(*clock_, until);
-        const bool is_stopped = !await(*waiter, lock, parked, is_answered);
+        const bool is_stopped = !await(*waiter, lock, until, is_answered);
         taken = waiter->given;
         if (!taken) {
           waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
@@ -571,11 +570,13 @@ template <class F>
 bool Pool::await(Waiter& waiter, base::Lock& lock, Instant until, F is_answered) {
   constexpr Duration step = std::chrono::milliseconds(10);
   const StopToken& stop = waiter.wanted.stop;
-  if (!stop.can_stop()) return waiter.answered.wait(lock, until, is_answered), true;
+  if (!stop.can_stop()) return waiter.answered.wait(lock, *clock_, until, is_answered), true;
+  const Instant parked = base::parked_until(*clock_, until);
   for (;;) {
     if (stop.stop_requested()) return false;
-    const Instant next = std::min(until, Clock::steady().now() + step);
-    if (waiter.answered.wait(lock, next, is_answered) || next == until) return true;
+    const Instant next = std::min(parked, Clock::steady().now() + step);
+    if (waiter.answered.wait(lock, next, is_answered) || next == parked || clock_->now() >= until)
+      return true;
   }
 }
 

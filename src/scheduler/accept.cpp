@@ -155,7 +155,7 @@ std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noe
   const auto has_room = [&] { return closing_ || metrics_.queued < options_.max_queued; };
   if (options_.when_full == WhenFull::wait && !has_room()) {
     ++waiting_for_room_;
-    const bool in_time = room_.wait(lock, base::parked_until(*clock_, record.start_by), has_room);
+    const bool in_time = room_.wait(lock, *clock_, record.start_by, has_room);
     --waiting_for_room_;
     if (in_time) return std::nullopt;
     return error_or(spare_.timed_out, [&] {

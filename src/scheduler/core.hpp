@@ -236,6 +236,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void return_expired_locked() noexcept;
   Instant first_expiry_locked() noexcept;
   bool run_if_room(base::Lock& lock, Record& record);
+  bool has_expired_locked() const noexcept;
   void hold_locked(std::shared_ptr<Record> record) noexcept;
   std::shared_ptr<Record> take_held_locked(TagState& tag) noexcept;
   void release_held_locked(TagState& tag) noexcept;

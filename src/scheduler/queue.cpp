@@ -482,6 +482,7 @@ void Core::work() noexcept {
   base::Lock lock = base::lock_soon(mutex_);
   const auto is_closed = [&] { return closing_ && in_flight_ == 0 && !first_returned_; };
   const auto has_work = [&] { return is_closed() || waking_ || has_work_locked(); };
+  const auto* const manual = dynamic_cast<const ManualClock*>(clock_);
   Instant now;  // when the job before ended, unless the thread has waited since
   for (;;) {
     if (!has_work()) {
@@ -493,7 +494,10 @@ void Core::work() noexcept {
     ++parked_;
     const Instant expiry = first_expiry_locked();
     watched_until_ = std::min(watched_until_, expiry);
-    work_.wait(lock, expiry, has_work);
+    std::optional<base::WokenByClock> woken;
+    if (manual && in_flight_ > 0) woken.emplace(*manual, mutex_, work_);
+    work_.wait(lock, expiry, [&] { return has_work() || (woken && has_expired_locked()); });
+    woken.reset();
     watched_until_ = Instant::max();
     --parked_;
     waking_ = false;
@@ -609,10 +613,13 @@ void Core::return_locked(std::shared_ptr<Record> record) noexcept {
 /// Takes back the jobs in flight whose time limit has passed.
 void Core::return_expired_locked() noexcept {
   if (in_flight_ == 0) return;
-  const Instant now = Clock::steady().now();
+  const Instant now = Clock::steady().now(), shown = clock_ == &Clock::steady() ? now : clock_->now();
   for (Record* record = active_; record; record = record->active_next)
-    if (record->state == State::in_flight && record->flight_until <= now &&
-        record->advance(State::in_flight, State::returned))
+    if (record->state == State::in_flight &&
+        (record->flight_until <= now || record->attempt->until <= shown) &&
+        record->advance(State::in_flight, State::returned)) {
+      record->attempt->park =
+          std::min(record->attempt->park, now);  // a clock that was advanced is ahead of it
       return_locked(record->shared_from_this());
 }
 
@@ -628,6 +635,15 @@ Instant Core::first_expiry_locked() noexcept {
   return first;
 }
 
+    }
+}
+
+/// Returns whether the time limit of a job in flight has passed by the clock of this scheduler.
+bool Core::has_expired_locked() const noexcept {
+  const Instant shown = clock_->now();
+  for (const Record* record = active_; record; record = record->active_next)
+    if (record->state == State::in_flight && record->attempt->until <= shown) return true;
+  return false;
 /// Runs a queued job on the calling thread if there is room. Returns whether it did, without `lock` then.
 bool Core::run_if_room(base::Lock& lock, Record& record) {
   const bool nested = runs_job();

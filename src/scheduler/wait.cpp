@@ -31,14 +31,24 @@ class AnyOf {
       record->make_listeners().any_waits.push_back(&any_);
     }
   }
-  bool wait(Instant until) noexcept {
+  /// Has `clock` wake this when it is advanced, if it is a ManualClock.
+  void watch(const Clock& clock) {
+    if (const auto* const manual = dynamic_cast<const ManualClock*>(&clock))
+      woken_.emplace_back(*manual, any_.mutex, any_.gate);
+  }
+  /// Waits until a record has settled. Returns earlier at `until` of the steady clock, or when a clock that was advanced shows
+  /// a time for which `is_late()` holds.
+  template <class IsLate>
+  bool wait(Instant until, IsLate is_late) noexcept {
     base::Lock lock(any_.mutex);
-    return any_.gate.wait(lock, until, [&] { return any_.any_settled; });
+    any_.gate.wait(lock, until, [&] { return any_.any_settled || (!woken_.empty() && is_late()); });
+    return any_.any_settled;
   }
 
  private:
   std::span<const std::shared_ptr<Record>> records_;
   AnyWait any_;
+  std::deque<base::WokenByClock> woken_;
 };
 
 }  // namespace
@@ -80,7 +90,7 @@ void Core::expire(Record& record) noexcept {
 Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (const Error* inherited = origin_.error()) return *inherited;
   if (record.is_settled) return record.result();
-  const Instant until = base::parked_until(*clock_, deadline.at(*clock_));
+  const Instant until = deadline.at(*clock_);
   // A thread without a deadline runs the job itself.
   if (deadline.is_never() && record.state == State::queued) {
     base::Lock lock = base::lock_soon(mutex_);
@@ -88,18 +98,18 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   }
   if (record.is_settled) return record.result();
   const auto is_settled = [&] { return record.is_settled.load(); };
-  const Instant start_by = base::parked_until(*clock_, record.start_by);
-  if (until > Clock::steady().now()) (void)base::seen_before_parking(is_settled);
+  const Instant start_by = record.start_by;
+  if (until > clock_->now()) (void)base::seen_before_parking(is_settled);
   const YieldedSlot slot(*this);
   Parking& parking = record.parking();
   base::Lock lock(parking.mutex);
   record.watch();
-  if (!parking.gate.wait(lock, std::min(until, start_by), is_settled)) {
+  if (!parking.gate.wait(lock, *clock_, std::min(until, start_by), is_settled)) {
     lock.unlock();
     if (start_by <= until) {
       expire(record);  // a job that has just started continues
       lock.lock();
-      parking.gate.wait(lock, until, is_settled);
+      parking.gate.wait(lock, *clock_, until, is_settled);
     } else {
       lock.lock();
     }
@@ -117,14 +127,25 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
   for (const auto& record : records)
     if (const Error* inherited = record->core->origin_.error()) return *inherited;
   const Clock& clock = records.front()->core->clock();
-  const Instant until = base::parked_until(clock, deadline.at(clock));
+  const Instant end = deadline.at(clock), until = base::parked_until(clock, end);
   AnyOf any(records);
   any.watch();
   std::deque<YieldedSlot> slots;  // of each scheduler
   for (auto record = records.begin(); record != records.end(); ++record)
     if (std::none_of(records.begin(), record,
-                     [&](const auto& other) { return other->core == (*record)->core; }))
+                     [&](const auto& other) { return other->core == (*record)->core; })) {
       slots.emplace_back(*(*record)->core);
+      any.watch((*record)->core->clock());
+    }
+  const auto is_past_start = [](const Record& record) {
+    return record.start_by <= record.core->clock_->now();
+  };
+  const auto is_late = [&] {
+    return clock.now() >= end || std::any_of(records.begin(), records.end(), [&](const auto& record) {
+             const State state = record->state;
+             return (state == State::queued || state == State::waiting) && is_past_start(*record);
+           });
+  };
   for (;;) {
     Instant wake = until;
     const Instant before = Clock::steady().now();
@@ -135,12 +156,13 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
       if (state == State::queued || state == State::waiting || (state == State::staging && start_by > before))
         wake = std::min(wake, start_by);
     }
-    if (any.wait(wake)) break;
+    if (any.wait(wake, is_late)) break;
     const Instant now = Clock::steady().now();
     for (const auto& record : records)
-      if (base::parked_until(*record->core->clock_, record->start_by) <= now) record->core->expire(*record);
-    if (any.wait(Instant::min())) break;
-    if (until <= now)
+      if (is_past_start(*record) || base::parked_until(*record->core->clock_, record->start_by) <= now)
+        record->core->expire(*record);
+    if (any.wait(Instant::min(), is_late)) break;
+    if (until <= now || clock.now() >= end)
       return Error(Errc::timed_out,
                    base::text("None of {} jobs has completed yet; they continue.", records.size()));
   }

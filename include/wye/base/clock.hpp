@@ -31,6 +31,8 @@ class WYE_API Clock {
 class WYE_API ManualClock final : public Clock {
  public:
   Instant now() const noexcept override;
+  /// Moves the clock, and wakes threads of wye that wait until an instant of this clock which it now shows. If the clock
+  /// does not move, such a wait ends after the time that it would take on a clock that runs.
   void advance(Duration by) noexcept;
 
  private:

@@ -80,7 +80,7 @@ bool ArtefactStore::holds(const Digest& key) {
   return blob && *blob && decode(**blob, key);
 }
 
-Claim ArtefactStore::claim(const Digest& key, Instant until) {
+Claim ArtefactStore::claim(const Digest& key, Instant until, const Clock& clock) {
   Claim claim;
   if (locks_.empty()) return claim;
   auto lock = base::FileLock::acquire(locks_, place_of(key), Instant{});
@@ -89,7 +89,7 @@ Claim ArtefactStore::claim(const Digest& key, Instant until) {
     lock = base::FileLock::acquire(locks_, place_of(key), Instant{});
   if (lock && !*lock) {
     claim.waited = true;
-    lock = base::FileLock::acquire(locks_, place_of(key), until);
+    lock = base::FileLock::acquire(locks_, place_of(key), until, clock);
   }
   if (lock)
     claim.lock = std::move(*lock);

@@ -76,8 +76,8 @@ class ArtefactStore {
   void drop(const Digest& key);
   /// Returns whether an artefact is stored under `key`. Changes nothing.
   bool holds(const Digest& key);
-  /// Waits for `key` until `until` of the steady clock.
-  Claim claim(const Digest& key, Instant until);
+  /// Waits for `key` until `clock` shows `until`.
+  Claim claim(const Digest& key, Instant until, const Clock& clock = Clock::steady());
   /// Marks the build of `key` if `claim` holds a lock.
   MarkedBuild mark(const Digest& key, const Claim& claim);
   /// Returns the number of processes that the build of `key` has ended.
