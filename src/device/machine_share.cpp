@@ -95,7 +95,8 @@ std::uint64_t MachineShare::place_of(const Entry& entry) const noexcept {
   return join_place + 1 + static_cast<std::uint64_t>(&entry - table_->entry.data());
 }
 
-Result<std::unique_ptr<MachineShare>> MachineShare::join(std::string folder, std::string_view key) {
+Result<std::unique_ptr<MachineShare>> MachineShare::join(std::string folder, std::string_view key,
+                                                         const Clock& clock) {
   auto path = base::make_shared_directory(std::move(folder));
   if (!path) return std::move(path).error();
   const std::string name = text("{}/silicon-{}", *path, key);
@@ -103,7 +104,7 @@ Result<std::unique_ptr<MachineShare>> MachineShare::join(std::string folder, std
   for (;;) {
     auto file = base::SharedFile::open(name);
     if (!file) return std::move(file).error();
-    std::unique_ptr<MachineShare> share(new MachineShare(*std::move(file), *path));
+    std::unique_ptr<MachineShare> share(new MachineShare(*std::move(file), *path, clock));
     auto locked = share->file_.lock(join_place, until);
     if (!locked) return std::move(locked).error();
     if (!*locked)
@@ -284,7 +285,7 @@ bool MachineShare::serve_locked(Instant rank, bool takes) noexcept {
   }
   bool is_free = used < limit;
   if (any_waits) {
-    const std::int64_t now = ticks(Clock::steady().now());
+    const std::int64_t now = ticks(clock_.now());
     const auto answers = [&](const Entry& entry) {
       return entry.offered == 0 || now - entry.offered < answer_time.count();
     };
@@ -361,7 +362,7 @@ Bytes MachineShare::held_elsewhere() const noexcept {
 bool MachineShare::collect_dead(bool now) noexcept {
   constexpr Duration least_pause = std::chrono::milliseconds(10);
   if (origin_.is_inherited()) return false;
-  const Instant time = Clock::steady().now();
+  const Instant time = clock_.now();
   if (!now && time < next_collect_.load()) return false;
   // Two threads of this process could have the lock of one place: they have one file.
   const std::unique_lock lock(collecting_, std::try_to_lock);

@@ -58,7 +58,9 @@ class MachineShare {
   /// folder.
   /// Errors: io (the folder or file cannot be used, or belongs to another user), corrupt (it is no such table, or a damaged
   ///         one), unsupported (a table of another version), unavailable (it has `most_processes`, or stays locked for 2 s).
-  static Result<std::unique_ptr<MachineShare>> join(std::string folder, std::string_view key);
+  /// Units:  `clock` measures the time in which a process takes a slot; all processes have the same clock.
+  static Result<std::unique_ptr<MachineShare>> join(std::string folder, std::string_view key,
+                                                    const Clock& clock = Clock::steady());
   MachineShare(const MachineShare&) = delete;
   /// Removes the entry, and the file if it was the last one.
   ~MachineShare();
@@ -105,8 +107,8 @@ class MachineShare {
   struct Entry;
   struct Table;
 
-  MachineShare(base::SharedFile file, std::string folder) noexcept
-      : folder_(std::move(folder)), file_(std::move(file)) {}
+  MachineShare(base::SharedFile file, std::string folder, const Clock& clock) noexcept
+      : folder_(std::move(folder)), clock_(clock), file_(std::move(file)) {}
   Result<void> map(std::string_view key);
   Result<void> claim();
   bool serve(Instant rank, bool takes) noexcept;
@@ -118,6 +120,7 @@ class MachineShare {
   std::uint64_t place_of(const Entry& entry) const noexcept;
 
   const std::string folder_;
+  const Clock& clock_;
   base::SharedFile file_;
   Table* table_ = nullptr;
   Entry* own_ = nullptr;

@@ -21,6 +21,7 @@
 #include "base/worker.hpp"
 #include "device/memory_account.hpp"
 #include "device/silicon.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/device/memory_device.hpp"
 #include "support/running_child.hpp"
@@ -36,8 +37,8 @@ namespace {
 
 using SharePtr = std::unique_ptr<MachineShare>;
 
-SharePtr join(const TemporaryFolder& folder, std::uint32_t limit = 0) {
-  auto share = MachineShare::join(folder.path().string(), "0007").value();
+SharePtr join(const TemporaryFolder& folder, std::uint32_t limit = 0, const Clock& clock = Clock::steady()) {
+  auto share = MachineShare::join(folder.path().string(), "0007", clock).value();
   share->set_wish({.limit = limit, .otherwise = 4});
   return share;
 }
@@ -62,16 +63,6 @@ bool is_mapped(const TemporaryFolder& folder) {
   for (std::string line; std::getline(maps, line);)
     if (line.find(folder.path().string()) != std::string::npos) return true;
   return false;
-}
-template <class F>
-bool becomes_true(F condition) {
-  const Instant limit = Clock::steady().now() + 60s;
-  while (!condition())
-    if (Clock::steady().now() > limit)
-      return false;
-    else
-      std::this_thread::sleep_for(1ms);
-  return true;
 }
 
 }  // namespace
@@ -121,14 +112,14 @@ TEST_CASE("a slot goes to the earliest rank of all processes", "[device][share]"
 TEST_CASE("a process that does not take a free slot is passed over, until it waits again",
           "[device][share]") {
   const TemporaryFolder folder;
-  const SharePtr a = join(folder, 1), stopped = join(folder, 1);
+  ManualClock clock;
+  const SharePtr a = join(folder, 1, clock), stopped = join(folder, 1, clock);
   stopped->wait(at(1));
-  const auto time_to_take = [&] {
-    const Instant begin = Clock::steady().now();
-    CHECK(becomes_true([&] { return a->take(at(2)); }));
-    return Clock::steady().now() - begin;
-  };
-  CHECK(time_to_take() >= 250ms);
+  CHECK_FALSE(a->take(at(2)));
+  clock.advance(249ms);
+  CHECK_FALSE(a->take(at(2)));
+  clock.advance(1ms);
+  CHECK(a->take(at(2)));
   a->give_back();
   CHECK(a->take(at(2)));  // at once
   a->give_back();
@@ -145,11 +136,12 @@ TEST_CASE("a process that does not take a free slot is passed over, until it wai
 TEST_CASE("the time in which no slot is free does not count against a process that waits",
           "[device][share]") {
   const TemporaryFolder folder;
-  const SharePtr a = join(folder, 1), b = join(folder, 1), waiting = join(folder, 1);
+  ManualClock clock;
+  const SharePtr a = join(folder, 1, clock), b = join(folder, 1, clock), waiting = join(folder, 1, clock);
   waiting->wait(at(1));
   CHECK_FALSE(a->take(at(2)));  // a slot is left to it
   CHECK(b->take(at(0)));        // an earlier rank takes that
-  std::this_thread::sleep_for(300ms);
+  clock.advance(300ms);
   b->give_back();
   CHECK_FALSE(a->take(at(2)));
   CHECK(waiting->take(at(1)));
@@ -170,10 +162,9 @@ TEST_CASE("the watcher is called when another process returns a slot, ends, or l
   const auto is_called = [&](auto act) {
     const int before = calls;
     act();
-    return becomes_true([&] { return calls > before; });
+    return test::becomes_true([&] { return calls > before; });
   };
   CHECK(is_called([&] { a->wait(at(2)); }));
-  std::this_thread::sleep_for(10ms);
   CHECK(is_called([&] { b->give_back(); }));
   b->wait(at(1));
   CHECK(is_called([&] { b->wait(at(3)); }));
@@ -182,7 +173,8 @@ TEST_CASE("the watcher is called when another process returns a slot, ends, or l
 
 TEST_CASE("the slots and the memory of a killed process come back at once", "[device][share][fork]") {
   const TemporaryFolder folder;
-  const SharePtr a = join(folder, 2);
+  ManualClock clock;
+  const SharePtr a = join(folder, 2, clock);
   const auto use_all = [&](RunningChild& parent) {
     const SharePtr there = join(folder, 2);
     const std::atomic<std::uint64_t> held{100};
@@ -203,7 +195,7 @@ TEST_CASE("the slots and the memory of a killed process come back at once", "[de
   CHECK((theirs.number == child.pid() && theirs.used == 2 && theirs.held == 100_B));
   CHECK((theirs.waits && !theirs.is_own && a->processes()[0].is_own));
   child.kill();
-  std::this_thread::sleep_for(11ms);  // it is not looked for more often
+  clock.advance(11ms);  // it is not looked for more often
   CHECK(a->take(at(2)));
   CHECK(a->take(at(2)));
   CHECK(a->has_room(0, 1000_B));
@@ -231,7 +223,7 @@ TEST_CASE("a killed process whose child lives on keeps no slot", "[device][share
   REQUIRE(child.await());
   CHECK_FALSE(a->take(at(2)));
   child.kill();
-  CHECK(becomes_true([&] { return a->take(at(2)); }));
+  CHECK(test::becomes_true([&] { return a->take(at(2)); }));
   const SharePtr b = join(folder);
   CHECK(b->used_elsewhere() == 1);
   ::close(until_end[0]), ::close(until_end[1]);
@@ -258,9 +250,9 @@ TEST_CASE("a process that is killed at any moment leaves a table that others use
     REQUIRE(child.await());
     std::this_thread::sleep_for(std::chrono::microseconds(137 * (round % 17)));
     child.kill();
-    REQUIRE(becomes_true([&] { return a->take(at(2)); }));
+    REQUIRE(test::becomes_true([&] { return a->take(at(2)); }));
     a->give_back();
-    CHECK(becomes_true([&] { return a->collect_dead(), a->processes().size() == 1; }));
+    CHECK(test::becomes_true([&] { return a->collect_dead(), a->processes().size() == 1; }));
   }
 }
 
