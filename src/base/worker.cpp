@@ -17,6 +17,7 @@ namespace base {
 namespace {
 
 constinit PerProcess<std::atomic<int>> alive_count;
+constinit thread_local bool is_worker = false;
 
 /// Blocks signals on this thread while it exists. A thread that is started meanwhile inherits the blocked signals. Signals
 /// of faults of the thread itself are not blocked: if blocked, they would end the process without a call of the
@@ -44,6 +45,7 @@ struct Task {
 void* run_task(void* given) noexcept {
   {
     const std::unique_ptr<Task> task(static_cast<Task*>(given));
+    is_worker = true;
     pthread_setname_np(pthread_self(), task->name.c_str());
     try {
       task->body();
@@ -89,6 +91,7 @@ Worker::~Worker() {
 }
 
 int Worker::alive() noexcept { return alive_count.get().load(); }
+bool Worker::inside() noexcept { return is_worker; }
 
 void give_way() noexcept {
   // On Linux this affects only the calling thread: setpriority(2), "C library/kernel differences".

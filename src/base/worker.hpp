@@ -35,6 +35,8 @@ class Worker {
 
   /// Returns the number of wye's threads in this process.
   static int alive() noexcept;
+  /// Returns whether the calling thread is one of wye's.
+  static bool inside() noexcept;
 
  private:
   explicit Worker(pthread_t thread) : thread_(thread) {}

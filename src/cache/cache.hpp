@@ -65,6 +65,7 @@ class Cache final : public device::ExecutableProvider,
   Result<device::Provided> make_ready(const std::shared_ptr<const device::Program>& program,
                                       const std::shared_ptr<device::DeviceBase>& device,
                                       Instant until) override;
+  bool await_builds(Instant until) override;
   Result<device::Provided> provide(const KernelDescription& description,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until);
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;

@@ -137,6 +137,25 @@ Result<device::Provided> Cache::start_build(const BuildRequest& request,
   return result_at(stage, *build, request);
 }
 
+bool Cache::await_builds(Instant until) {
+  for (;;) {
+    std::list<BackgroundBuild> ended;  // its thread is joined last
+    std::shared_ptr<Build> build;
+    {
+      const std::lock_guard lock(lock_);
+      if (background_builds_.empty()) return true;
+      build = background_builds_.front().build.lock();
+      if (!build) ended.splice(ended.end(), background_builds_, background_builds_.begin());
+    }
+    if (!build) continue;
+    if (build->wait(Build::Stage::finished, Clock::steady(), until) != Build::Stage::finished) return false;
+    const std::lock_guard lock(lock_);
+    const auto same = [&](const BackgroundBuild& one) { return one.build.lock() == build; };
+    const auto found = std::find_if(background_builds_.begin(), background_builds_.end(), same);
+    if (found != background_builds_.end()) ended.splice(ended.end(), background_builds_, found);
+  }
+}
+
 Result<device::Provided> Cache::result_at(Build::Stage stage, const Build& build,
                                           const BuildRequest& request) {
   if (stage != Build::Stage::running) return build.result;

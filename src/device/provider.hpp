@@ -83,6 +83,9 @@ class ExecutableProvider {
   /// Does as `provide`, and makes the driver generate all code now instead of at the first dispatch.
   virtual Result<Provided> make_ready(const std::shared_ptr<const Program>& program,
                                       const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
+  /// Waits until the builds whose callers timed out have ended, and their threads too. Returns false if `until`, of the
+  /// steady clock, passes first.
+  virtual bool await_builds(Instant) { return true; }
 };
 
 /// Observes which programs are used on which devices.

@@ -517,6 +517,15 @@ void Pool::give_back(Context& context) noexcept {
   if (others_wait) slots_of(context.device).serve();
 }
 
+void Pool::destroy_finished() noexcept {
+  std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
+  const base::Lock lock = base::lock_soon(mutex_);
+  try {
+    finished = collect_finished();
+  } catch (const std::bad_alloc&) {  // they stay
+  }
+}
+
 std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   std::vector<std::unique_ptr<device::Lane>> finished;
   if (unfinished_.empty()) return finished;

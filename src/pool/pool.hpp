@@ -163,6 +163,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
     const Suspicion found = suspicions_[device].load(std::memory_order_relaxed);
     return found == Suspicion::none ? found : current_suspicion(device);
   }
+  /// Destroys the lanes of ended leases whose work has completed since. They hold the executables of that work.
+  void destroy_finished() noexcept;
   /// Notes that a device was found to be lost.
   void note_loss(std::size_t device) noexcept;
   /// Opens each lost device again whose time has come, and checks it. `waits`: also waits for devices that other threads open.

@@ -127,6 +127,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// are abandoned: they settle as `closed`, and this object stays until the process ends, because threads still use it.
   /// Errors:  timed_out, naming the abandoned jobs; closed in a child of `fork`.
   Result<void> close(Instant until) noexcept;
+  /// Implements `Scheduler::quiesce`, for a deadline by the clock of the pool.
+  Result<void> quiesce(Deadline deadline);
   /// Returns the time until which the destructor of the last handle waits for running jobs.
   Instant closes_by() const noexcept {
     return options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady()) : Instant::max();
@@ -234,9 +236,9 @@ class Core : public std::enable_shared_from_this<Core> {
   static void on_return(Record* record) noexcept;
   void return_locked(std::shared_ptr<Record> record) noexcept;
   void return_expired_locked() noexcept;
+  bool has_expired_locked() const noexcept;
   Instant first_expiry_locked() noexcept;
   bool run_if_room(base::Lock& lock, Record& record);
-  bool has_expired_locked() const noexcept;
   void hold_locked(std::shared_ptr<Record> record) noexcept;
   std::shared_ptr<Record> take_held_locked(TagState& tag) noexcept;
   void release_held_locked(TagState& tag) noexcept;
@@ -250,6 +252,16 @@ class Core : public std::enable_shared_from_this<Core> {
   void resume_locked(MemoryPause& pause) noexcept;
   void resume_tag_locked(TagState& tag) noexcept;
   void resume_due_locked() noexcept;
+
+  // quiesce.cpp
+  /// The calls of `call` on this thread.
+  static constinit thread_local int functions_on_this_thread;
+  bool is_quiet_locked() const noexcept;
+  void note_quiet_locked() noexcept {
+    if (quiescing_ > 0 && is_quiet_locked()) quiet_.wake_all();
+  }
+  void end_use() noexcept;
+  Error not_quiet_locked() const;
 
   // wait.cpp
   class YieldedSlot;
@@ -369,8 +381,12 @@ class Core : public std::enable_shared_from_this<Core> {
   /// latest ones count most. Zero: none has completed.
   std::unordered_map<std::uint64_t, Duration> run_times_;
   static constexpr std::size_t most_run_times = 65'536;
-  Record* staging_ = nullptr;  // the job that a worker stages: one at a time
-  Record* active_ = nullptr;   // the first of the running jobs, also of those in flight and nested ones
+  Record* staging_ = nullptr;    // the job that a worker stages: one at a time
+  Record* active_ = nullptr;     // the first of the running jobs, also of those in flight and nested ones
+  std::uint32_t users_ = 0;      // threads that may hold handles of jobs, but for those with a committed job
+  std::uint32_t callbacks_ = 0;  // records that a callback of a timeline holds
+  std::uint32_t quiescing_ = 0;  // calls of `quiesce` that wait
+  base::Gate quiet_;
   bool closing_ = false;
   bool has_abandoned_ = false;
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned

@@ -253,7 +253,7 @@ void Core::wake_worker(base::Lock lock) noexcept {
   Instant now;
   while (!closing_) {
     auto record = pop_locked();
-    if (!record) return;
+    if (!record) return note_quiet_locked();
     run_popped(lock, std::move(record), false, now);
   }
 }
@@ -504,6 +504,7 @@ void Core::work() noexcept {
     return_expired_locked();
     resume_due_locked();
     if (is_closed()) return;
+    ++users_;
     if (Record* const returned = first_returned_) {
       first_returned_ = std::exchange(returned->next_listed, nullptr);
       if (!first_returned_) last_returned_ = &first_returned_;
@@ -515,6 +516,8 @@ void Core::work() noexcept {
       now = {};
       stage(lock, std::move(next), now);
     }
+    --users_;
+    note_quiet_locked();
   }
 }
 
@@ -571,6 +574,7 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
     record.self = keep;
     if (!record.advance(State::running, State::in_flight)) return record.self.reset(), false;  // abandoned
     ++in_flight_;
+    ++callbacks_;
     if (until < watched_until_ && parked_ > 0) is_sooner = waking_ = true;
   }
   if (is_sooner) work_.wake_one();
@@ -579,6 +583,7 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   } catch (const std::bad_alloc&) {  // like a thread that the system refuses
   }
   const base::Lock lock = base::lock_soon(mutex_);
+  --callbacks_;  // this thread counts as a user
   record.self.reset();
   if (!record.advance(State::in_flight, State::running)) {  // its time limit has passed, or it was abandoned
     if (std::exchange(record.is_unattended, false)) return_locked(keep);
@@ -594,9 +599,18 @@ void Core::on_return(Record* record) noexcept {
   std::shared_ptr<Record> keep = std::move(record->self);
   Core& core = *record->core;
   // A worker may settle the record, and the core may end, as soon as the mutex is free.
-  const base::Lock lock = base::lock_soon(core.mutex_);
-  if (!record->advance(State::in_flight, State::returned) && !std::exchange(record->is_unattended, false))
-    return;  // its time limit has passed
+  base::Lock lock = base::lock_soon(core.mutex_);
+  if (!record->advance(State::in_flight, State::returned) && !std::exchange(record->is_unattended, false)) {
+    const std::shared_ptr<Core> last = record->core;  // its time limit has passed
+    lock.unlock();
+    keep.reset();
+    lock = base::lock_soon(core.mutex_);
+    --core.callbacks_;
+    core.note_quiet_locked();
+    lock.unlock();
+    return;
+  }
+  --core.callbacks_;
   core.return_locked(std::move(keep));
   if (core.call_worker_locked()) core.work_.wake_one();
 }
@@ -621,6 +635,15 @@ void Core::return_expired_locked() noexcept {
       record->attempt->park =
           std::min(record->attempt->park, now);  // a clock that was advanced is ahead of it
       return_locked(record->shared_from_this());
+    }
+}
+
+/// Returns whether the time limit of a job in flight has passed by the clock of this scheduler.
+bool Core::has_expired_locked() const noexcept {
+  const Instant shown = clock_->now();
+  for (const Record* record = active_; record; record = record->active_next)
+    if (record->state == State::in_flight && record->attempt->until <= shown) return true;
+  return false;
 }
 
 Instant Core::first_expiry_locked() noexcept {
@@ -635,22 +658,13 @@ Instant Core::first_expiry_locked() noexcept {
   return first;
 }
 
-    }
-}
-
-/// Returns whether the time limit of a job in flight has passed by the clock of this scheduler.
-bool Core::has_expired_locked() const noexcept {
-  const Instant shown = clock_->now();
-  for (const Record* record = active_; record; record = record->active_next)
-    if (record->state == State::in_flight && record->attempt->until <= shown) return true;
-  return false;
 /// Runs a queued job on the calling thread if there is room. Returns whether it did, without `lock` then.
 bool Core::run_if_room(base::Lock& lock, Record& record) {
   const bool nested = runs_job();
   const std::size_t queue = record.queue;
   if (!nested && (!has_room_locked(queue) || (record.tag_state && record.tag_state->is_full()))) return false;
   if (!record.advance(State::queued, State::running)) return false;
-  queues_[queue].committed += nested ? 0 : 1;
+  (nested ? users_ : queues_[queue].committed) += 1;
   begin_locked(record, nested);
   record.run_by = &jobs_on_this_thread;
   lock.unlock();
@@ -658,11 +672,12 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
   Instant now;
   const Progress progress = run(record, false, now);
   --jobs_on_this_thread;
-  if (nested) return true;
+  if (nested) return end_use(), true;
   lock = base::lock_soon(mutex_);
   --queues_[queue].committed;
   if (progress == Progress::completed) resume_locked(queues_[queue].pause);
   job_stopped_.wake_all();
+  note_quiet_locked();
   wake_worker(std::move(lock));
   return true;
 }

@@ -619,6 +619,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
       unlist_locked(record);
     } else {
       leave_queue_locked(record);
+      ++users_;
     }
     if (TagState* const tag = record.tag_state) {
       tag->running -= record.counts_for_tag ? 1 : 0;
@@ -664,11 +665,16 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
     (void)pool_->reclaim(*base::state_of(pool_->device(record.extras->prefetched_on)), Bytes{});
   if (from != State::waiting) fail_outputs(record, record.error);
-  const Continuations continuations = publish(record);
+  Continuations continuations = publish(record);
   // Followers of a job whose predecessors are not complete must still follow those: `on_predecessors_complete`.
   if (record.completion && from != State::waiting) complete_arrays(record, record.error);
   call(continuations, record);
-  return continuations.empty() ? record.settled_at : Instant();
+  const Instant now = continuations.empty() ? record.settled_at : Instant();
+  if (from != State::running) {  // the thread that runs a job counts until it has left the job
+    continuations.clear();
+    end_use();
+  }
+  return now;
 }
 
 /// Makes the result visible and returns the continuations to call. From now on `Ticket::then` calls at once.
@@ -687,12 +693,14 @@ Core::Continuations Core::publish(Record& record) noexcept {
 }
 
 void Core::call(const Continuations& continuations, Record& record) noexcept {
+  ++functions_on_this_thread;
   for (const auto& then : continuations) {
     try {
       then(record.result());
     } catch (...) {  // a callback of the application must not end a thread that runs jobs
     }
   }
+  --functions_on_this_thread;
 }
 
 }  // namespace scheduler

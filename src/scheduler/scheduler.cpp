@@ -149,6 +149,8 @@ SchedulerMetrics Scheduler::metrics() const {
 
 std::vector<Placement> Scheduler::recent() const { return state_->recent(); }
 
+Result<void> Scheduler::quiesce(Deadline deadline) { return state_->quiesce(deadline); }
+
 void Scheduler::close() { (void)state_->close(Instant::max()).has_value(); }
 
 Result<void> Scheduler::close(Deadline deadline) {

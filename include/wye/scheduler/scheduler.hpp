@@ -203,6 +203,16 @@ class WYE_API Scheduler {
   SchedulerMetrics metrics() const;
   /// Returns the placements of the last jobs that settled, the oldest first: at most `SchedulerOptions::recent`.
   std::vector<Placement> recent() const;
+  /// Waits until the scheduler is idle: no job waits or runs, every function of a ticket has returned, every lane of a job
+  /// has been given back, and no thread of wye holds a handle of a job, a ticket or a kernel of a job. A job that timed out
+  /// counts until its device has completed it, or is lost. Call it before code that jobs use is unloaded, after the last
+  /// submission. Handles of the application, functions that an `Executor` has not called yet, and the executables of the
+  /// cache stay.
+  /// Threads: thread-safe. Jobs that other threads submit meanwhile are waited for, too.
+  /// Errors: timed_out, with the number of jobs that are left; invalid_argument on a thread that runs a job or a function of
+  ///         a ticket, and on any thread of wye: it would wait for itself.
+  /// Cost:   one lock if the scheduler is idle; otherwise the thread parks.
+  [[nodiscard]] Result<void> quiesce(Deadline deadline = {});
   /// Completes queued jobs as `closed`, waits for running jobs, and refuses new ones.
   void close();
   /// Closes as `close()`, and waits for running jobs until `deadline`. Jobs that still run then are

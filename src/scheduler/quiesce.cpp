@@ -1,0 +1,73 @@
+// Waits until no thread uses a job.
+#include "base/text.hpp"
+#include "base/worker.hpp"
+#include "scheduler/core.hpp"
+
+namespace wye {
+inline namespace v0 {
+namespace scheduler {
+
+constinit thread_local int Core::functions_on_this_thread = 0;
+
+/// Returns whether no job waits or runs, and no thread or callback holds a settled job.
+bool Core::is_quiet_locked() const noexcept {
+  return metrics_.queued == 0 && metrics_.running == 0 && users_ == 0 && callbacks_ == 0 &&
+         ready_.load(std::memory_order_relaxed) == 0 && committed_locked() == 0;
+}
+
+/// Ends the use of a job by a thread that does not count as the thread of a committed job.
+void Core::end_use() noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  --users_;
+  note_quiet_locked();
+}
+
+/// Returns the error of `quiesce` at its deadline.
+Error Core::not_quiet_locked() const {
+  const std::uint32_t left = metrics_.queued + metrics_.running;
+  if (left > 0)
+    return Error(Errc::timed_out, base::text("{} jobs were left when the deadline of quiescing passed: {} "
+                                             "waited, {} ran.",
+                                             left, metrics_.queued, metrics_.running));
+  return Error(Errc::timed_out, base::text("0 jobs were left when the deadline of quiescing passed, but "
+                                           "threads still used settled jobs ({} submissions of them were in "
+                                           "flight).",
+                                           callbacks_));
+}
+
+Result<void> Core::quiesce(Deadline deadline) {
+  if (const Error* inherited = origin_.error()) return *inherited;
+  if (runs_job() || functions_on_this_thread > 0 || base::Worker::inside())
+    return Error(
+        Errc::invalid_argument,
+        "A thread that runs a job or a function of a ticket cannot wait until the scheduler is idle: "
+        "it would wait for itself.");
+  const Clock& clock = pool_->clock();
+  const Instant until = deadline.at(clock);
+  const auto is_quiet = [this] { return is_quiet_locked(); };
+  for (;;) {
+    {
+      base::Lock lock = base::lock_soon(mutex_);
+      ++quiescing_;
+      if (!is_quiet()) {
+        wake_worker(std::move(lock));  // queues may have entries of jobs that have settled
+        lock = base::lock_soon(mutex_);
+      }
+      const bool in_time = quiet_.wait(lock, clock, until, is_quiet);
+      --quiescing_;
+      if (!in_time) return not_quiet_locked();
+    }
+    if (!provider_->await_builds(base::parked_until(clock, until)))
+      return Error(
+          Errc::timed_out,
+          "0 jobs were left when the deadline of quiescing passed, but a build of a job that timed out "
+          "still ran.");
+    pool_->destroy_finished();
+    const base::Lock lock = base::lock_soon(mutex_);
+    if (is_quiet()) return {};  // no job was submitted meanwhile
+  }
+}
+
+}  // namespace scheduler
+}  // namespace v0
+}  // namespace wye
