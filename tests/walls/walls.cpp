@@ -172,6 +172,32 @@ const std::vector<Phrase>& voice() {
   return phrases;
 }
 
+// Ways in which time decides the result of a test. The table of exceptions has the files that have some, with their numbers,
+// which only become smaller. `most` is the limit of their sum: lower it with them.
+struct ByTime {
+  std::string kind;
+  std::regex pattern;
+  long most;
+};
+
+const std::vector<ByTime>& by_time() {
+  static const std::vector<ByTime> kinds{
+      {"sleep_for", std::regex(R"(\bsleep_for\()"), 24},
+      {"steady-clock-plus", std::regex(R"(\bClock::steady\(\)\.now\(\)\s*\+)"), 50},
+      // A deadline, start or limit above zero and below ten seconds.
+      {"short-deadline",
+       std::regex(
+           R"((\bDeadline[({]|\b(deadline|start_by|time_limit|\w+_timeout) = (Deadline\()?|[.>](wait|close|read|write)\())"
+           R"((std::chrono::)?([1-9][0-9]*(ms|us|ns)\b|[1-9]s\b|(milli|micro|nano)seconds\([1-9]|seconds\([1-9]\)))"),
+       124},
+      {"threads-alive", std::regex(R"(\bWorker::alive\(\) ==)"), 35},
+  };
+  return kinds;
+}
+
+// The lines of the table: "<number> <kind> <path>".
+const std::string by_time_table = "tests/walls/by_time.txt";
+
 struct Source {
   Names included;  // "<wye/base/error.hpp>", "\"cache/store.hpp\""
   std::set<std::string> names;
@@ -282,6 +308,7 @@ class Checker {
     for (const auto& entry : fs::directory_iterator(root_))
       if (entry.path().extension() == ".md") check_markdown(entry.path().filename().string());
     check_public_headers();
+    check_tests_by_time();
     std::sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
     return std::move(found_);
   }
@@ -395,6 +422,43 @@ class Checker {
               std::to_string(most_public_headers_) + ".");
   }
 
+  // Compares the numbers of the ways in which time decides the results of tests with their table.
+  void check_tests_by_time() {
+    std::map<std::pair<std::string, std::string>, long> found, expected;  // by kind and path
+    for (const auto& entry : fs::recursive_directory_iterator(root_ / "tests")) {
+      const auto extension = entry.path().extension();
+      const auto path = entry.path().lexically_relative(root_).generic_string();
+      if ((extension != ".hpp" && extension != ".cpp") || path.starts_with("tests/walls/")) continue;
+      const std::string text = text_of(entry.path());
+      for (const auto& one : by_time()) {
+        const auto number = std::distance(std::sregex_iterator(text.begin(), text.end(), one.pattern),
+                                          std::sregex_iterator());
+        if (number != 0) found[{one.kind, path}] = number;
+      }
+    }
+    std::istringstream table(text_of(root_ / by_time_table));
+    long number = 0;
+    for (std::string kind, path; table >> number >> kind >> path;) expected[{kind, path}] = number;
+    for (const auto& [key, most] : expected) found.try_emplace(key, 0);
+    for (const auto& [key, has] : found) {
+      const auto& [kind, path] = key;
+      const long most = expected.contains(key) ? expected[key] : 0;
+      const std::string numbers = "The file has " + std::to_string(has) + " of '" + kind + "', ";
+      const std::string entry = "its entry (" + std::to_string(most) + ") in " + by_time_table;
+      if (has > most)
+        add("tests by time", path, numbers + "over " + entry + ": let no time decide the test.");
+      if (has < most) add("tests by time", path, numbers + "under " + entry + ": lower the entry.");
+    }
+    for (const auto& one : by_time()) {
+      long sum = 0;
+      for (const auto& [key, most] : expected) sum += key.first == one.kind ? most : 0;
+      if (sum > one.most)
+        add("sum of tests by time", by_time_table,
+            "The entries of '" + one.kind + "' have the sum " + std::to_string(sum) + ", over the limit of " +
+                std::to_string(one.most) + ".");
+    }
+  }
+
   void check_readme(const std::string& folder) {
     std::ifstream file(root_ / folder / "README.md");
     if (!file) return add("readmes", folder, "The room has no README.md.");
@@ -422,8 +486,9 @@ std::vector<Violation> check(const fs::path& root, std::size_t most_public_heade
 }
 
 std::vector<std::string> rules() {
-  std::vector<std::string> all{
-      "arrows", "backend names", "number of public headers", "public headers", "readmes", "rooms", "width"};
+  std::vector<std::string> all{"arrows",  "backend names", "number of public headers", "public headers",
+                               "readmes", "rooms",         "sum of tests by time",     "tests by time",
+                               "width"};
   for (const auto& phrase : voice()) all.push_back("voice: " + phrase.of);
   for (const auto& words : vocabulary()) all.push_back(words.of);
   return all;
