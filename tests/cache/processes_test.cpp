@@ -12,6 +12,7 @@
 #include "cache/store/directory_store.hpp"
 #include "directory.hpp"
 #include "doubles.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
 
@@ -72,6 +73,11 @@ class Other {
  private:
   cache::ArtefactStore store_;
 };
+
+/// Waits until a build of `cache` waits for that of another process.
+void await_joined(const cache::Cache& cache) {
+  test::await([&] { return metrics(cache).joined_processes == 1; });
+}
 
 }  // namespace
 
@@ -139,19 +145,23 @@ TEST_CASE("a process waits for another one's build and loads it from disk", "[ca
     const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
     scale->on_build = [&] {
       ++building[0];
-      while (building[0] < 2) std::this_thread::yield();
-      std::this_thread::sleep_for(10ms);
+      while (building[0] < 2) std::this_thread::yield();  // for the other process, which waits then
       return Result<void>();
     };
     return cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max()) ? 0 : 1;
   });
   while (building[0] < 1) std::this_thread::yield();
-  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  ManualClock clock;  // otherwise this process waits for 2 s only
+  const auto cache = cache::Cache::open({.directory = directory.cache(), .clock = &clock}).value();
+  std::optional<Result<device::Provided>> provided;
+  std::thread waits(
+      [&] { provided = cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max()); });
+  await_joined(*cache);
   ++building[0];
-  const auto provided = cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max());
+  waits.join();
   CHECK(wait_for(child) == 0);
-  REQUIRE(provided);
-  CHECK(provided->tier == CacheTier::disk);
+  REQUIRE(*provided);
+  CHECK((*provided)->tier == CacheTier::disk);
   CHECK(scale->builds == 0);
   CHECK(metrics(*cache).joined_processes == 1);
   CHECK(metrics(*cache).disk_hits == 1);
@@ -181,15 +191,20 @@ TEST_CASE("a wait for another process ends at the deadline", "[cache]") {
   const Directory directory;
   const auto scale = program("scale", true);
   Other other(directory);
-  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  ManualClock clock;
+  const auto cache = cache::Cache::open({.directory = directory.cache(), .clock = &clock}).value();
   const auto device = std::make_shared<DoubleDevice>();
   {
     const cache::Claim claim = other.claim(*scale);
     REQUIRE(claim.lock);
-    const auto waited = cache->provide(scale, device, Clock::steady().now() + 10ms);
-    REQUIRE_FALSE(waited);
-    CHECK(waited.error().code() == Errc::timed_out);
-    CHECK(waited.error().sentence() ==
+    std::optional<Result<device::Provided>> waited;
+    std::thread waits([&] { waited = cache->provide(scale, device, clock.now() + 1s); });
+    await_joined(*cache);
+    clock.advance(1s);  // less than the 2 s after which the build goes on without the other process
+    waits.join();
+    REQUIRE_FALSE(*waited);
+    CHECK(waited->error().code() == Errc::timed_out);
+    CHECK(waited->error().sentence() ==
           "Kernel 'scale' was still being built for 'double:0' when the deadline passed.");
     CHECK(scale->builds == 0);
     CHECK(metrics(*cache).failures == 0);
@@ -203,15 +218,16 @@ TEST_CASE("a thread with a later deadline takes over from a thread that timed ou
   const Directory directory;
   const auto scale = program("scale", true);
   Other other(directory);
-  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  ManualClock clock;
+  const auto cache = cache::Cache::open({.directory = directory.cache(), .clock = &clock}).value();
   const auto device = std::make_shared<DoubleDevice>();
   std::optional<cache::Claim> claim = other.claim(*scale);
   std::optional<Result<device::Provided>> hasty, patient;
-  std::thread first([&] { hasty = cache->provide(scale, device, Clock::steady().now() + 100ms); });
-  while (metrics(*cache).joined_processes < 1 &&
-         cache->explain(*scale, *device).find("building") == std::string::npos)
-    std::this_thread::yield();
+  std::thread first([&] { hasty = cache->provide(scale, device, clock.now() + 1s); });
+  await_joined(*cache);
   std::thread second([&] { patient = cache->provide(scale, device, Instant::max()); });
+  test::await([&] { return metrics(*cache).joined == 1; });
+  clock.advance(1s);
   first.join();
   CHECK(hasty->error() == Errc::timed_out);
   CHECK(scale->builds == 0);
@@ -226,8 +242,15 @@ TEST_CASE("a process that waited too long builds itself", "[cache]") {
   const auto scale = program("scale", true);
   Other other(directory);
   const cache::Claim claim = other.claim(*scale);
-  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
-  CHECK(cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max())->tier == CacheTier::built);
+  ManualClock clock;
+  const auto cache = cache::Cache::open({.directory = directory.cache(), .clock = &clock}).value();
+  std::optional<Result<device::Provided>> provided;
+  std::thread waits(
+      [&] { provided = cache->provide(scale, std::make_shared<DoubleDevice>(), Instant::max()); });
+  await_joined(*cache);
+  clock.advance(2s);
+  waits.join();
+  CHECK((*provided)->tier == CacheTier::built);
   CHECK(metrics(*cache).joined_processes == 1);
   CHECK(directory.files().size() == 1);
 }

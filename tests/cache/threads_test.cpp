@@ -1,5 +1,3 @@
-#include <condition_variable>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 
@@ -9,6 +7,8 @@
 #include "doubles.hpp"
 #include "support/catch.hpp"
 #include "support/double_device.hpp"
+#include "support/stop_point.hpp"
+#include "support/thread.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -16,30 +16,27 @@ using namespace std::chrono_literals;
 using test::DoubleDevice;
 using test::metrics;
 using test::program;
+using test::StopPoint;
 
 namespace {
 
-/// An event that happens once. Threads can wait for it.
-class Event {
- public:
-  void happen() {
-    const std::lock_guard lock(mutex_);
-    happened_ = true;
-    changed_.notify_all();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return happened_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool happened_ = false;
-};
-
 void wait_until_joined(const cache::Cache& cache, std::uint64_t n) {
-  while (metrics(cache).joined < n) std::this_thread::yield();
+  (void)test::becomes_true([&] { return metrics(cache).joined >= n; });
+}
+
+/// Requests a kernel whose build stops at `building`, as the `number`th thread there, and lets the deadline of the request
+/// pass meanwhile. Returns the error of the request.
+Error timed_out_build(cache::Cache& cache, ManualClock& clock,
+                      const std::shared_ptr<test::CountingProgram>& slow,
+                      const std::shared_ptr<DoubleDevice>& device, StopPoint& building, int number = 1) {
+  std::optional<Result<device::Provided>> late;
+  test::Thread requests([&] { late = cache.provide(slow, device, clock.now() + 1h); });
+  building.await(number);
+  clock.advance(1h);
+  requests.join();
+  REQUIRE_FALSE(*late);
+  CHECK(late->error() == Errc::timed_out);
+  return late->error();
 }
 
 }  // namespace
@@ -95,11 +92,11 @@ TEST_CASE("a wait ends at the deadline, and the build continues", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto slow = program("slow");
-  Event started, go_on;
-  slow->on_build = [&] { return started.happen(), go_on.wait(), Result<void>(); };
+  StopPoint building;
+  slow->on_build = [&] { return building.pass(), Result<void>(); };
   std::optional<Result<device::Provided>> built;
   std::thread builder([&] { built = cache->provide(slow, device, Instant::max()); });
-  started.wait();
+  building.await();
   for (const Instant until : {Clock::steady().now() + 5ms, Clock::steady().now(), Instant{}}) {
     const auto waited = cache->provide(slow, device, until);
     REQUIRE_FALSE(waited);
@@ -107,7 +104,7 @@ TEST_CASE("a wait ends at the deadline, and the build continues", "[cache]") {
     CHECK(waited.error().sentence() ==
           "Kernel 'slow' was still being built for 'double:0' when the deadline passed.");
   }
-  go_on.happen();
+  building.open();
   builder.join();
   REQUIRE(built->has_value());
   CHECK(slow->builds == 1);
@@ -119,10 +116,10 @@ TEST_CASE("a build does not block other kernels", "[cache]") {
   const auto device = std::make_shared<DoubleDevice>();
   const auto slow = program("slow"), ready = program("ready"), other = program("other");
   REQUIRE(cache->provide(ready, device, Instant::max()));
-  Event started, go_on;
-  slow->on_build = [&] { return started.happen(), go_on.wait(), Result<void>(); };
+  StopPoint building;
+  slow->on_build = [&] { return building.pass(), Result<void>(); };
   std::thread builder([&] { (void)cache->provide(slow, device, Instant::max()).has_value(); });
-  started.wait();
+  building.await();
   CHECK(cache->provide(ready, device, Instant::max())->tier == CacheTier::memory);
   CHECK(cache->provide(other, device, Instant::max())->tier == CacheTier::built);
   CHECK(cache->build_cost(*slow, *device).has_value());
@@ -130,7 +127,7 @@ TEST_CASE("a build does not block other kernels", "[cache]") {
   CHECK(cache->reclaim(*device, 1_GiB) == 200_B);
   cache->clear();
   CHECK(metrics(*cache).misses == 2);
-  go_on.happen();
+  building.open();
   builder.join();
   CHECK(cache->contents() == std::vector<std::string>{"slow@double:0"});
 }
@@ -297,27 +294,25 @@ TEST_CASE("while the cache is frozen no number moves", "[cache]") {
 }
 
 TEST_CASE("a call returns at its deadline, and later calls use the build's result", "[cache]") {
-  const auto cache = cache::Cache::open({}).value();
+  ManualClock clock;
+  const auto cache = cache::Cache::open({.clock = &clock}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto slow = program("slow", true);
-  Event go_on;
-  slow->on_build = [&] { return go_on.wait(), Result<void>(); };  // otherwise it could not return in time
-  const auto late = cache->provide(slow, device, Clock::steady().now() + 1ms);
-  REQUIRE_FALSE(late);
-  CHECK(late.error() == Errc::timed_out);
-  CHECK(late.error().sentence() ==
-        "Kernel 'slow' was still being built for 'double:0' when the deadline passed.");
+  StopPoint building;
+  slow->on_build = [&] { return building.pass(), Result<void>(); };
+  const Error late = timed_out_build(*cache, clock, slow, device, building);
+  CHECK(late.sentence() == "Kernel 'slow' was still being built for 'double:0' when the deadline passed.");
   CHECK(metrics(*cache).failures == 0);
   CHECK(metrics(*cache).kernels == 0);
   std::optional<Result<device::Provided>> patient;
   std::thread next([&] { patient = cache->provide(slow, device, Instant::max()); });
   wait_until_joined(*cache, 1);
-  go_on.happen();
+  building.open();
   next.join();
   REQUIRE(patient->has_value());
   CHECK((*patient)->tier == CacheTier::built);
   CHECK(slow->builds == 1);
-  CHECK(cache->provide(slow, device, Clock::steady().now() + 1ms)->tier == CacheTier::memory);
+  CHECK(cache->provide(slow, device, clock.now())->tier == CacheTier::memory);
 }
 
 TEST_CASE("a call with a deadline receives the failure of a build", "[cache]") {
@@ -333,22 +328,54 @@ TEST_CASE("a call with a deadline receives the failure of a build", "[cache]") {
   CHECK(cache->provide(broken, device, Clock::steady().now() + 1min).error() == Errc::internal);
 }
 
+TEST_CASE("await_builds waits for the builds whose callers timed out, and for their threads", "[cache]") {
+  ManualClock clock;
+  const auto cache = cache::Cache::open({.clock = &clock}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  StopPoint building;
+  auto slow = program("slow", true);
+  slow->on_build = [&] { return building.pass(), Result<void>(); };
+  CHECK(cache->await_builds(Instant::min()));
+  (void)timed_out_build(*cache, clock, slow, device, building);
+  CHECK_FALSE(cache->await_builds(Instant::min()));
+  bool is_over = false;
+  test::Thread waits([&] { is_over = cache->await_builds(Instant::max()); });
+  waits.await_parked();
+  CHECK_FALSE(waits.has_ended());
+  building.open();
+  waits.join();
+  CHECK(is_over);
+  cache->clear();
+  CHECK(slow.use_count() == 1);  // no thread has it
+}
+
 TEST_CASE("the destruction of a cache waits for builds in flight and joins their threads", "[cache]") {
   const int threads = base::Worker::alive();
   const auto device = std::make_shared<DoubleDevice>();
   std::atomic<int> over{0};
+  StopPoint building;
   std::vector<std::shared_ptr<test::CountingProgram>> programs;
   for (int i = 0; i < 3; ++i) {
     programs.push_back(program("slow " + std::to_string(i), true));
-    programs.back()->on_build = [&] { return std::this_thread::sleep_for(20ms), ++over, Result<void>(); };
+    programs.back()->on_build = [&] { return building.pass(), ++over, Result<void>(); };
   }
   {
-    const auto cache = cache::Cache::open({}).value();
-    for (const auto& slow : programs)
-      CHECK(cache->provide(slow, device, Clock::steady().now() + 1ms).error() == Errc::timed_out);
+    ManualClock clock;
+    auto cache = cache::Cache::open({.clock = &clock}).value();
+    for (int i = 0; i < 3; ++i)
+      (void)timed_out_build(*cache, clock, programs[static_cast<std::size_t>(i)], device, building, i + 1);
     CHECK(base::Worker::alive() > threads);
+    int over_before = 0;
+    test::Thread ends([&] {
+      cache.reset();
+      over_before = over;
+    });
+    ends.await_parked();
+    CHECK_FALSE(ends.has_ended());
+    building.open();
+    ends.join();
+    CHECK(over_before == 3);
   }
-  CHECK(over == 3);
   CHECK(base::Worker::alive() == threads);
   CHECK(*device->alive == 0);
   {

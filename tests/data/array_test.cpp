@@ -9,6 +9,7 @@
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
+#include "support/stop_point.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -167,16 +168,16 @@ TEST_CASE("writers wait until a read view is destroyed", "[data]") {
 TEST_CASE("an access that times out does not let its followers overtake its predecessors", "[data]") {
   Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   Array<float> a = runtime.array<float>(random_floats(10, 6));
-  std::atomic<bool> go{false};
+  test::StopPoint running_job;
   const auto slow = test::on_host("slow", [&](Range range, std::span<float> x) {
-    while (!go) std::this_thread::sleep_for(1ms);
+    running_job.pass();
     for (const std::uint64_t i : range) x[i] = 42;
   });
   auto running = runtime.submit(slow(a));
   CHECK(a.write(10ms).error() == Errc::timed_out);
   auto later = runtime.submit(test::host_scale()(a, 2.0f));
   CHECK(later.wait(20ms).error() == Errc::timed_out);
-  go = true;
+  running_job.open();
   CHECK(running.wait());
   CHECK(later.wait());
   CHECK((*a.read())[0] == 84);
@@ -185,17 +186,15 @@ TEST_CASE("an access that times out does not let its followers overtake its pred
 TEST_CASE("an array whose writer was cancelled fails after the predecessors of the writer", "[data]") {
   Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
   Array<float> a = runtime.array<float>(random_floats(10, 9));
-  std::atomic<bool> go{false};
-  const auto slow = test::on_host("slow", [&](Range, std::span<float>) {
-    while (!go) std::this_thread::sleep_for(1ms);
-  });
+  test::StopPoint running_job;
+  const auto slow = test::on_host("slow", [&](Range, std::span<float>) { running_job.pass(); });
   auto running = runtime.submit(slow(a));
   auto cancelled = runtime.submit(test::host_scale()(a, 2.0f));
   cancelled.cancel();
   CHECK(cancelled.wait().error() == Errc::cancelled);
   auto follower = runtime.submit(test::host_scale()(a, 2.0f));
   CHECK(follower.wait(20ms).error() == Errc::timed_out);
-  go = true;
+  running_job.open();
   CHECK(running.wait());
   CHECK(follower.wait().error() == Errc::cancelled);
   CHECK(a.read().error() == Errc::cancelled);

@@ -12,6 +12,7 @@
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
+#include "support/stop_point.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -66,9 +67,9 @@ TEST_CASE("views of slices wait for those that overlap, and for no other", "[dat
 TEST_CASE("jobs on slices that do not overlap run at the same time", "[data][slice]") {
   Runtime runtime = cpu();
   Array<float> array = counting(runtime, 8);
-  std::atomic<bool> open{false};
+  test::StopPoint running;
   const auto held = test::on_host("held", [&](Range range, std::span<float> x) {
-    while (!open) std::this_thread::sleep_for(1ms);
+    running.pass();
     for (const std::uint64_t i : range) x[i] += 100;
   });
   auto left = runtime.submit(held(array.slice(0, 4)));
@@ -80,7 +81,7 @@ TEST_CASE("jobs on slices that do not overlap run at the same time", "[data][sli
   CHECK(runtime.submit(test::host_scale()(other.slice(4, 4), 3.0f))
             .wait());  // while the job on the left half is held
   CHECK_FALSE(other_left.ready());
-  open = true;
+  running.open();
   REQUIRE(right.wait());
   REQUIRE(whole.wait());
   CHECK(contents(array) == std::vector<float>{200, 202, 204, 206, 24, 30, 36, 42});

@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
+#include "support/stop_point.hpp"
 
 namespace wye::test {
 namespace {
@@ -99,9 +100,10 @@ TEST_CASE("a tensor of the old struct is taken too, with its byte offset, or wit
 TEST_CASE("the deleter waits for a job that still uses the tensor", "[interop]") {
   Runtime runtime = open_runtime();
   New tensor({100});
-  std::atomic<bool> go = false, deleted_early = false;
+  test::StopPoint running;
+  std::atomic<bool> deleted_early = false;
   auto kernel = on_host("slow", [&](Range range, std::span<float> x) {
-    while (!go) std::this_thread::sleep_for(1ms);
+    running.pass();
     deleted_early = tensor.deleted != 0;
     for (auto i : range) x[i] = 0;
   });
@@ -110,7 +112,7 @@ TEST_CASE("the deleter waits for a job that still uses the tensor", "[interop]")
     (void)runtime.submit(kernel(array));  // its ticket is let go of at once
   }
   CHECK(tensor.deleted == 0);
-  go = true;
+  running.open();
   runtime.close();
   CHECK_FALSE(deleted_early);
   CHECK(tensor.deleted == 1);

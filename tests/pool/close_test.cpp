@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "base/internals.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_pool.hpp"
+#include "support/thread.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -65,14 +67,14 @@ TEST_CASE("closing waits for the work of ended leases, and destroys their lanes"
   ContextPool pool = pool_of({device}, {.lanes_per_device = 3});
   leave_in_flight(pool, *device, 3);
   CHECK(device->lanes_alive() == 3);
-  std::thread completes([&] {
-    std::this_thread::sleep_for(20ms);
-    device->release();
-  });
-  CHECK(pool.close(60s));
+  bool is_closed = false;
+  test::Thread closes([&] { is_closed = pool.close(60s).has_value(); });
+  closes.await_parked();
+  device->release();
+  closes.join();
+  CHECK(is_closed);
   CHECK(device->lanes_alive() == 0);
   CHECK(device->lanes_cut_off() == 0);
-  completes.join();
 }
 
 TEST_CASE("closing does not wait for leases that have not ended", "[pool]") {
@@ -125,12 +127,10 @@ TEST_CASE("the destructor of a pool waits for work in flight until close_timeout
     const Scripted device = scripted("cuda:0");
     std::optional<ContextPool> pool = pool_of({device}, {.close_timeout = 60s});
     leave_in_flight(*pool, *device);
-    std::thread completes([&] {
-      std::this_thread::sleep_for(20ms);
-      device->release();
-    });
-    pool.reset();
-    completes.join();
+    test::Thread closes([&] { pool.reset(); });
+    closes.await_parked();
+    device->release();
+    closes.join();
     CHECK(device->lanes_alive() == 0);
     CHECK(device->lanes_cut_off() == 0);
     CHECK(device->buffers_alive() == 0);
@@ -189,11 +189,11 @@ TEST_CASE("threads that close one pool at the same time all return", "[pool]") {
   ContextPool pool = pool_of({device}, {.lanes_per_device = 4});
   leave_in_flight(pool, *device, 4);
   std::atomic<int> closed{0};
-  std::vector<std::thread> threads;
+  std::deque<test::Thread> threads;
   for (int t = 0; t < 4; ++t) threads.emplace_back([&] { closed += pool.close(60s).has_value(); });
-  std::this_thread::sleep_for(5ms);
+  for (const test::Thread& thread : threads) thread.await_parked();
   device->release();
-  for (auto& thread : threads) thread.join();
+  for (test::Thread& thread : threads) thread.join();
   CHECK(closed == 4);
   CHECK(device->lanes_alive() == 0);
   CHECK(device->lanes_cut_off() == 0);

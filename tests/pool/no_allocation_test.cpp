@@ -20,6 +20,7 @@
 #include "support/failing_new.hpp"
 #include "support/scripted_machine.hpp"
 #include "support/scripted_pool.hpp"
+#include "support/thread.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -247,16 +248,14 @@ TEST_CASE("a lease with work in flight ends without memory, and its lane complet
     lease->wait_for(SyncPoint(gate, 1));
     lease->fill(buffer, 7);
     const SyncPoint filled = lease->point();
-    std::atomic<bool> has_ended{false};
-    std::thread signals([&] {  // a pool without memory to keep the lane waits for the work
-      for (int i = 0; i < 20 && !has_ended; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      (void)gate->signal(1);
+    test::Thread ends([&] {  // a pool without memory to keep the lane waits for the work
+      test::fail_allocations(n, test::Failing::all_of_thread);
+      lease.reset();
+      failed = one_failed();
     });
-    test::fail_allocations(n, test::Failing::all_of_thread);
-    lease.reset();
-    failed = one_failed();
-    has_ended = true;
-    signals.join();
+    ends.await_parked();
+    (void)gate->signal(1);
+    ends.join();
     CHECK(filled.wait(std::chrono::seconds(10)));
     CHECK(pool.lease()->wait());
     CHECK(pool.metrics().active == 0);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "support/catch.hpp"
+#include "waiting.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -72,21 +73,20 @@ TEST_CASE("a pool that has no context free says so with numbers", "[pool]") {
 }
 
 TEST_CASE("waiters are served first come, first served", "[pool]") {
-  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
+  test::CountingClock clock;
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1, .clock = &clock});
   std::optional<Lease> held = pool.lease().value();
   std::mutex mutex;
   std::vector<int> served;
-  std::atomic<int> waiting{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
+    const int before = clock.readings;
     threads.emplace_back([&, i] {
-      ++waiting;
-      auto lease = pool.lease({.deadline = 10s}).value();
+      auto lease = pool.lease({.deadline = 60s}).value();
       const std::lock_guard lock(mutex);
       served.push_back(i);
     });
-    while (waiting != i + 1) std::this_thread::yield();
-    std::this_thread::sleep_for(20ms);  // it is queued before the next one
+    test::await_waiter(pool, clock, before);  // it is queued before the next one
   }
   held.reset();
   for (auto& thread : threads) thread.join();
@@ -94,24 +94,24 @@ TEST_CASE("waiters are served first come, first served", "[pool]") {
 }
 
 TEST_CASE("a lease that waits for one device does not delay a lease of another", "[pool]") {
-  ContextPool pool = open({.backends = {"cpu", "null"}, .lanes_per_device = 1, .lease_timeout = 60s});
+  test::CountingClock clock;
+  ContextPool pool =
+      open({.backends = {"cpu", "null"}, .lanes_per_device = 1, .lease_timeout = 60s, .clock = &clock});
   std::optional<Lease> held = pool.lease({.on = "cpu"}).value();
-  std::thread waiter([&] { CHECK(pool.lease({.on = "cpu"})); });
-  std::this_thread::sleep_for(20ms);
-  CHECK(pool.lease({.on = "null", .deadline = 1s}));
+  test::Waiting waiter(pool, clock, {.on = "cpu"});
+  CHECK(pool.lease({.on = "null", .deadline = 60s}));
+  CHECK_FALSE(waiter.has_returned());
   held.reset();
-  waiter.join();
+  CHECK(waiter.get());
 }
 
 TEST_CASE("closing a pool refuses new leases and wakes all waiters", "[pool]") {
-  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1});
+  test::CountingClock clock;
+  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 1, .clock = &clock});
   auto held = pool.lease().value();
-  Errc code{};
-  std::thread waiter([&] { code = pool.lease({.deadline = Deadline::never()}).error().code(); });
-  std::this_thread::sleep_for(20ms);
+  test::Waiting waiter(pool, clock, {.deadline = 1h});
   pool.close();
-  waiter.join();
-  CHECK(code == Errc::closed);
+  CHECK(waiter.get().error() == Errc::closed);
   CHECK(pool.lease().error() == Errc::closed);
   CHECK(held.wait());  // outstanding leases stay valid
 }

@@ -21,6 +21,7 @@
 #include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "pool/pool.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/device/memory_device.hpp"
 #include "support/running_child.hpp"
@@ -275,7 +276,7 @@ TEST_CASE("memory of another process is a shortage to wait for, and not a size t
   CHECK(state.note_shortage(0));
   CHECK(shared_silicon(pool).pressure == MemoryPressure::Level::some);
   child.kill();
-  std::this_thread::sleep_for(11ms);
-  CHECK(state.reserve(0, nullptr, set, state.clock().now(), reserved));
+  CHECK(test::becomes_true(
+      [&] { return state.reserve(0, nullptr, set, state.clock().now(), reserved).has_value(); }));
   CHECK_FALSE(state.note_shortage(0));
 }

@@ -15,6 +15,8 @@
 #include "support/child.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
+#include "support/stop_point.hpp"
+#include "support/thread.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -22,30 +24,18 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A host function that blocks until the test releases it. It lives until the process ends, because its thread may too.
-struct Endless {
-  std::atomic<int> entered{0};
-  std::atomic<int> left{0};
-  std::atomic<bool> open{false};
-
+struct Endless : test::StopPoint {
   static Endless& make() {
     static std::vector<Endless*> all;  // reachable, for leak checkers
     return *all.emplace_back(new Endless);
   }
-  void stay() {
-    ++entered;
-    while (!open) std::this_thread::sleep_for(1ms);
-    ++left;
-  }
-  void await(int calls = 1) const {
-    while (entered < calls) std::this_thread::sleep_for(1ms);
-  }
   /// Lets the function return, and waits until it has.
   void end() {
-    open = true;
-    while (left < entered) std::this_thread::sleep_for(1ms);
+    open();
+    await_passed(reached());
   }
   Kernel<ReadWrite<float>> kernel(const char* name = "endless") {
-    return test::on_host(name, [this](Range, std::span<float>) { stay(); });
+    return test::on_host(name, [this](Range, std::span<float>) { pass(); });
   }
 };
 
@@ -77,7 +67,7 @@ TEST_CASE("closing with a deadline abandons a host function that does not return
   Endless& endless = Endless::make();
   const auto kernel = Kernel<Read<float>, Write<float>>::make(
       {.name = "endless",
-       .sources = {host([&](Range, std::span<const float>, std::span<float>) { endless.stay(); })}});
+       .sources = {host([&](Range, std::span<const float>, std::span<float>) { endless.pass(); })}});
   std::optional<Runtime> runtime = cpu_runtime();
   auto in = runtime->array(std::vector<float>(8, 1.0f)), out = runtime->array<float>(8);
   auto ticket = runtime->submit((*kernel)(in, out), {.tag = "frame 7"});
@@ -117,10 +107,11 @@ TEST_CASE("closing with a deadline abandons a host function that does not return
 
   CHECK(runtime->close(50ms));  // the second time there is nothing to close
   runtime->close();
+  Scheduler scheduler = runtime->scheduler();
   runtime.reset();
   endless.end();
   // It ended after all: results that were returned do not change.
-  std::this_thread::sleep_for(50ms);
+  CHECK(scheduler.quiesce());
   CHECK(out.read().error() == Errc::closed);
   CHECK(ticket.wait().error() == Errc::closed);
 }
@@ -139,7 +130,7 @@ TEST_CASE("tickets of abandoned jobs that borrow memory do not wait, and nested 
     is_submitted = true;
     (void)inner->wait().has_value();
     endless
-        .stay();  // otherwise it could return as soon as `inner` is abandoned, before it is abandoned itself
+        .pass();  // otherwise it could return as soon as `inner` is abandoned, before it is abandoned itself
   })(x));
   endless.await();
   const auto closed = runtime.close(20ms);
@@ -152,8 +143,7 @@ TEST_CASE("tickets of abandoned jobs that borrow memory do not wait, and nested 
   { const Ticket ends = std::move(outer); }
   endless.await(2);
   endless.end();
-  while (runtime.metrics().pool.active > 0) std::this_thread::sleep_for(1ms);  // `inner` is in use until then
-  std::this_thread::sleep_for(20ms);
+  CHECK(runtime.scheduler().quiesce());  // `inner` is in use until then
 }
 
 TEST_CASE("a job that closes its own runtime with a deadline is not abandoned", "[runtime][close]") {
@@ -201,11 +191,12 @@ TEST_CASE("an array that an abandoned user was copying answers its error and doe
   const data::IntervalSet all(array->all());
   REQUIRE(array->on_device(device, all));
   REQUIRE_FALSE(array->begin_fill(device, all, all, Instant::max())->empty());  // and no `end_fill`
-  std::thread waits(
-      [&] { CHECK(array->begin_fill(device, all, all, Instant::max()).error() == Errc::closed); });
-  std::this_thread::sleep_for(10ms);
+  std::optional<Errc> code;
+  test::Thread waits([&] { code = array->begin_fill(device, all, all, Instant::max()).error().code(); });
+  waits.await_parked();
   array->abandon(Error(Errc::closed, "The user was abandoned."), Access::read);
   waits.join();
+  CHECK(code == Errc::closed);
   CHECK(array->on_host(Instant::max()));  // the host's copy is valid
   CHECK_FALSE(array->failure());
   array->abandon(Error(Errc::closed, "Another user was abandoned."), Access::write);

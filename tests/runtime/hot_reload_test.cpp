@@ -17,6 +17,7 @@
 #include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "kernel/compilers/glsl.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/compilers.hpp"
 #include "support/skip.hpp"
@@ -440,7 +441,5 @@ TEST_CASE("hot reload leaves no thread, also if its report ends the runtime", "[
   CHECK(of_one(*opened, kernel) == 3);
   { const Runtime last = std::move(*opened); }
   save(folder, "change.comp", glsl("x[i] += 3"));
-  const Instant until = Clock::steady().now() + 30s;
-  while (base::Worker::alive() != threads && Clock::steady().now() < until) std::this_thread::sleep_for(5ms);
-  CHECK(base::Worker::alive() == threads);
+  CHECK(test::becomes_true([&] { return base::Worker::alive() == threads; }));
 }

@@ -21,10 +21,12 @@
 #include "pool/discovery.hpp"
 #include "runtime/checks.hpp"
 #include "runtime/qualification.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/scripted_pool.hpp"
 #include "support/skip.hpp"
+#include "support/stop_point.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace wye;
@@ -317,12 +319,11 @@ TEST_CASE("a runtime checks its Vulkan device once per build of the driver", "[r
 TEST_CASE("a driver that does not return costs the limit of one check", "[runtime][qualification][no_tsan]") {
   const auto real = vulkan();
   if (!real) return;
-  std::atomic<bool> is_released{false}, has_ended{false};
+  test::StopPoint driver("the driver");
   {
     const auto device = faulty(real, [&](device::Artefact& artefact) -> std::optional<Error> {
       if (artefact.kernel != "check of barriers") return std::nullopt;
-      while (!is_released) std::this_thread::sleep_for(1ms);
-      has_ended = true;
+      driver.pass();
       return std::nullopt;
     });
     const auto report = qualify(Device(device), {.check_timeout = 1s});
@@ -332,8 +333,9 @@ TEST_CASE("a driver that does not return costs the limit of one check", "[runtim
     CHECK(names(*report, CheckState::stopped) == Names{"barriers"});
     CHECK(report->checks.back().detail == "A call of the driver did not return within 2 s.");
   }
-  is_released = true;
-  while (!has_ended || base::Worker::alive() != 0) std::this_thread::sleep_for(1ms);
+  driver.open();
+  driver.await_passed();
+  test::await([] { return base::Worker::alive() == 0; });
 }
 
 TEST_CASE("a device that does not complete its work costs the limit of one check",

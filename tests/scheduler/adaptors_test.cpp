@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <coroutine>
 #include <exception>
 #include <functional>
@@ -40,16 +41,11 @@ Kernel<ReadWrite<float>> throwing() {
 }
 
 /// A kernel that runs until `open`.
-struct Held {
-  std::atomic<bool> open{false}, entered{false};
+struct Held : test::StopPoint {
   Kernel<ReadWrite<float>> kernel = test::on_host("held", [this](Range, std::span<float> x) {
-    entered = true;
-    while (!open) std::this_thread::sleep_for(1ms);
+    pass();
     x[0] += 1.0f;
   });
-  void await_entry() const {
-    while (!entered) std::this_thread::sleep_for(1ms);
-  }
 };
 
 template <class T>
@@ -68,6 +64,7 @@ class Loop {
   void post(std::function<void()> f) {
     const std::lock_guard lock(mutex_);
     functions_.push_back(std::move(f));
+    posted_.notify_one();
   }
   std::thread::id id() const { return thread_.get_id(); }
 
@@ -76,17 +73,18 @@ class Loop {
     for (;;) {
       std::vector<std::function<void()>> now;
       {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
+        posted_.wait(lock, [&] { return !functions_.empty(); });
         now.swap(functions_);
       }
       for (auto& f : now) {
         if (!f) return;
         f();
       }
-      std::this_thread::sleep_for(1ms);
     }
   }
   std::mutex mutex_;
+  std::condition_variable posted_;
   std::vector<std::function<void()>> functions_;
   std::thread thread_{[this] { run(); }};
 };
@@ -196,9 +194,9 @@ TEST_CASE("a coroutine that is destroyed while it waits is not resumed", "[sched
     resumed = true;
   };
   const Task waiting = task();
-  held.await_entry();
+  held.await();
   waiting.handle.destroy();
-  held.open = true;
+  held.open();
   CHECK((*x.read())[0] == 2.0f);
   runtime.close();
   CHECK_FALSE(resumed);
@@ -222,8 +220,8 @@ TEST_CASE("a future that is dropped neither waits for its job nor cancels it", "
   {
     Runtime runtime = cpu_runtime();
     (void)to_future(runtime.submit(held.kernel(x)));
-    held.await_entry();
-    held.open = true;
+    held.await();
+    held.open();
   }
   CHECK(x[0] == 2.0f);
 }
@@ -237,19 +235,17 @@ TEST_CASE("a closed runtime completes its futures and coroutines", "[scheduler][
     Runtime runtime =
         Runtime::open({.pool = {.backends = {"cpu"}}, .scheduler = {.concurrent_jobs = 1}}).value();
     auto running = to_future(runtime.submit(held.kernel(x)));
-    held.await_entry();
+    held.await();
     queued = to_future(runtime.submit(test::host_scale()(y, 2.0f)));
     const auto task = [&]() -> Task {
       auto result = co_await runtime.submit(test::host_scale()(z, 2.0f));
       awaited = result ? std::optional<Errc>() : std::optional(result.error().code());
     };
     task();
-    std::thread opener([&] {
-      std::this_thread::sleep_for(20ms);
-      held.open = true;
-    });
-    runtime.close();
-    opener.join();
+    test::Thread closer([&] { runtime.close(); });
+    closer.await_parked();
+    held.open();
+    closer.join();
     CHECK(get(running));
   }
   CHECK(get(queued).error() == Errc::closed);

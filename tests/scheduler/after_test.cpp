@@ -64,9 +64,11 @@ TEST_CASE("a job starts after the jobs that it follows, whatever its priority", 
   auto last = runtime.submit(order.kernel(4)(one(3)), {.priority = Priority::high, .after = {third, first}});
   latch.await();
   CHECK(runtime.metrics().jobs.queued >= 2);
-  std::this_thread::sleep_for(20ms);
+  float other = 1.0f;
+  auto probe = runtime.submit(test::host_scale()(std::span(&other, 1), 2.0f), {.priority = Priority::low});
+  CHECK_FALSE(test::settled(probe));  // a job that may start would start before it
   CHECK(order.numbers().empty());
-  latch.open = true;
+  latch.open();
   REQUIRE(last.wait());
   CHECK(first.ready());
   CHECK(second.ready());
@@ -89,7 +91,7 @@ TEST_CASE("a job may follow jobs that have completed, and tickets may end before
   before.reset();  // its job uses an array alone: it continues
   latch.await();
   CHECK_FALSE(after.ready());
-  latch.open = true;
+  latch.open();
   CHECK(after.wait());
   CHECK(x[0] == 4.0f);
 }
@@ -103,7 +105,7 @@ TEST_CASE("the failure of a job fails its followers with its error and its name"
   auto fails = runtime.submit(failing()(one(1)), {.tag = "page 3", .after = {gate}});
   auto follows = runtime.submit(test::host_scale()(one(2), 2.0f), {.after = {fails}});
   auto indirect = runtime.submit(test::host_scale()(one(2), 2.0f), {.after = {follows}});
-  latch.open = true;
+  latch.open();
   const auto result = follows.wait();
   REQUIRE_FALSE(result);
   CHECK(result.error() == Errc::kernel_failed);
@@ -129,9 +131,11 @@ TEST_CASE("a job with AfterFailure::run starts once the jobs that it follows hav
   auto fails = runtime.submit(failing()(one(1)), {.after = {gate}});
   auto cleans_up = runtime.submit(test::host_scale()(one(2), 2.0f),
                                   {.after = {fails}, .after_failure = AfterFailure::run});
-  std::this_thread::sleep_for(10ms);
+  float other = 1.0f;
+  auto probe = runtime.submit(test::host_scale()(std::span(&other, 1), 2.0f), {.priority = Priority::low});
+  CHECK_FALSE(test::settled(probe));  // a job that may start would start before it
   CHECK(x[2] == 1.0f);
-  latch.open = true;
+  latch.open();
   CHECK(cleans_up.wait());
   CHECK(x[2] == 2.0f);
 }
@@ -147,7 +151,7 @@ TEST_CASE("cancellation reaches the followers of a job", "[scheduler][after]") {
   auto last = runtime.submit(test::host_scale()(one(3), 2.0f), {.after = {follows}});
   cancelled.cancel();
   CHECK(cancelled.wait().error() == Errc::cancelled);
-  latch.open = true;
+  latch.open();
   CHECK(follows.wait().error() == Errc::cancelled);
   CHECK(last.wait().error() == Errc::cancelled);
   CHECK(gate.wait());
@@ -192,7 +196,7 @@ TEST_CASE("a chain of ten thousand jobs uses no stack per link, whether it runs 
   for (std::size_t i = 0; i < links; ++i)
     tickets.push_back(runtime.submit(link(x), {.after = {tickets.back()}}));
   if (cancels) tickets[1].cancel();
-  latch.open = true;
+  latch.open();
   const auto last = tickets.back().wait();
   CHECK(bool(last) == (!fails && !cancels));
   CHECK(ran == (fails || cancels ? 0 : links + 1));
@@ -279,7 +283,7 @@ TEST_CASE("closing settles jobs that follow others", "[scheduler][after]") {
   auto follows = runtime.submit(test::host_scale()(std::span(x).last(1), 2.0f), {.after = {gate}});
   latch.await();
   std::thread closing([&] { runtime.close(); });
-  latch.open = true;
+  latch.open();
   closing.join();
   CHECK(gate.wait());
   const auto result = follows.wait();
@@ -300,7 +304,7 @@ TEST_CASE("wait_all waits for all jobs and returns the first failure", "[schedul
   const auto early = wait_all(tickets, Deadline(10ms));
   REQUIRE_FALSE(early);
   CHECK(early.error() == Errc::timed_out);
-  latch.open = true;
+  latch.open();
   const auto failure = wait_all(tickets);
   REQUIRE_FALSE(failure);
   CHECK(failure.error() == Errc::kernel_failed);
@@ -323,33 +327,55 @@ TEST_CASE("wait_any returns the first job that has completed", "[scheduler][wait
   const auto early = wait_any(tickets, Deadline(10ms));
   REQUIRE_FALSE(early);
   CHECK(early.error() == Errc::timed_out);
-  std::thread opens([&] {
-    quick.await();
-    std::this_thread::sleep_for(10ms);
-    quick.open = true;
-  });
-  const auto first = wait_any(tickets);
-  opens.join();
+  std::optional<Result<std::size_t>> waited;
+  test::Thread waits([&] { waited = wait_any(tickets); });
+  quick.await();
+  waits.await_parked();
+  quick.open();
+  waits.join();
+  const auto& first = *waited;
   REQUIRE(first);
   CHECK(*first == 1);
   CHECK(wait_any(tickets, Deadline(0ms)).value() == 1);
   tickets.erase(tickets.begin() + 1);
   Ticket taken = std::move(tickets[0]);
   CHECK(wait_any(tickets).error() == Errc::invalid_argument);
-  slow.open = true;
+  slow.open();
 }
 
 TEST_CASE("wait_any settles a job whose start_by passes", "[scheduler][wait]") {
-  Runtime runtime = cpu_runtime(1);
-  Latch latch;
-  std::vector<float> x(2, 1.0f);
-  auto gate = runtime.submit(latch.kernel(std::span(x).first(1)));
-  latch.await();
+  test::Busy busy;
+  std::vector<float> x(1, 1.0f);
   std::vector<Ticket> late;
-  late.push_back(runtime.submit(test::host_scale()(std::span(x).last(1), 2.0f), {.start_by = 20ms}));
-  CHECK(wait_any(late, Deadline(60s)).value() == 0);
+  late.push_back(busy.runtime.submit(test::host_scale()(x, 2.0f), {.start_by = 1h}));
+  std::optional<Result<std::size_t>> first;
+  test::Thread waits([&] { first = wait_any(late); });
+  waits.await_parked();
+  busy.clock.advance(1h);
+  waits.join();
+  CHECK(first->value() == 0);
   CHECK(late[0].wait().error() == Errc::timed_out);
-  latch.open = true;
+}
+
+TEST_CASE("a manual clock that shows the deadline of a wait ends it", "[scheduler][wait]") {
+  test::Busy busy;
+  std::vector<float> x(1, 1.0f);
+  std::vector<Ticket> tickets;
+  tickets.push_back(busy.runtime.submit(test::host_scale()(x, 2.0f)));
+  std::optional<Errc> one, any;
+  test::Thread waits([&] { one = tickets[0].wait(Deadline(1h)).error().code(); });
+  test::Thread waits_too([&] { any = wait_any(tickets, Deadline(1h)).error().code(); });
+  waits.await_parked();
+  waits_too.await_parked();
+  busy.clock.advance(59min);
+  waits.await_parked();
+  CHECK_FALSE((waits.has_ended() || waits_too.has_ended()));
+  busy.clock.advance(1min);
+  waits.join();
+  waits_too.join();
+  CHECK(one == Errc::timed_out);
+  CHECK(any == Errc::timed_out);
+  CHECK_FALSE(tickets[0].ready());
 }
 
 TEST_CASE("wait_any consumes a thousand jobs in turn", "[scheduler][wait]") {
@@ -404,7 +430,7 @@ TEST_CASE("an executor that throws disturbs no other continuation", "[scheduler]
   ticket.then([](const Result<Outcome>&) { throw std::runtime_error("then"); },
               [](std::function<void()> function) { function(); });
   ticket.then([&](const Result<Outcome>&) { second.set_value(); });
-  latch.open = true;
+  latch.open();
   CHECK(second.get_future().wait_for(60s) == std::future_status::ready);
   CHECK(ticket.wait());
   ticket.then([](const Result<Outcome>&) { throw std::runtime_error("late"); });

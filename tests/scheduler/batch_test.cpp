@@ -44,10 +44,7 @@ struct Waiting {
   Waiting(const Waiting&) = delete;
 
   void await_held(std::size_t count) const {
-    for (const Instant end = Clock::steady().now() + 60s; device->held() != count;) {
-      REQUIRE(Clock::steady().now() < end);
-      std::this_thread::sleep_for(100us);
-    }
+    test::await([&] { return device->held() == count; });
   }
   /// Runs `host_scale` in a time, which the scheduler then expects of it.
   void run_for(Duration time) {
@@ -326,10 +323,7 @@ TEST_CASE("closing abandons each job of a batch that does not end", "[scheduler]
   for (Ticket& ticket : tickets) CHECK(ticket.wait(Deadline(60s)).error() == Errc::closed);
   waiting.device->release();
   // A thread completes the abandoned jobs, by the clock of this test.
-  for (const Instant end = Clock::steady().now() + 60s; waiting.device->buffers_alive() != 0;) {
-    REQUIRE(Clock::steady().now() < end);
-    std::this_thread::sleep_for(100us);
-  }
+  test::await([&] { return waiting.device->buffers_alive() == 0; });
   check_counts(waiting.machine->scheduler.metrics());
 }
 

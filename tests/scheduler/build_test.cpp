@@ -13,9 +13,12 @@
 #include "base/internals.hpp"
 #include "base/worker.hpp"
 #include "latch.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
+#include "support/stop_point.hpp"
+#include "support/thread.hpp"
 #include "wrapped_program.hpp"
 
 using namespace wye;
@@ -45,12 +48,12 @@ class Gated final : public test::WrappedProgram {
   explicit Gated(const AnyKernel& kernel) : WrappedProgram(kernel) {}
   Result<device::Artefact> build(const device::DeviceBase& device) const override {
     ++begun;
-    while (!open) std::this_thread::sleep_for(1ms);
+    point.pass();
     ++ended;
     return WrappedProgram::build(device);
   }
   mutable std::atomic<int> begun{0}, ended{0};
-  std::atomic<bool> open{false};
+  mutable test::StopPoint point{"the build"};
 };
 
 struct GatedKernel : AnyKernel {
@@ -106,7 +109,7 @@ TEST_CASE("a build over its time limit settles in time, and later jobs use its r
   }
   CHECK(gated->ended == 0);
   CHECK(builds(runtime).timed_out >= 1);
-  gated->open = true;
+  gated->point.open();
   const auto next = runtime.submit(Job::build(scale), {.on = "vulkan"}).wait();
   REQUIRE(next);
   CHECK(gated->begun == 1);  // one build served both
@@ -124,7 +127,7 @@ TEST_CASE("cancelling a build does not fail another job that waits for the same 
   while (gated->begun == 0) std::this_thread::yield();
   auto second = runtime.submit(Job::build(scale), {.on = "vulkan"});
   first.cancel();
-  gated->open = true;
+  gated->point.open();
   CHECK(second.wait());
   CHECK(first.wait().error() == Errc::cancelled);
   CHECK(gated->begun == 1);
@@ -138,7 +141,7 @@ TEST_CASE("cancelling a build does not fail another job that waits for the same 
   latch.await();
   auto queued = narrow.submit(Job::build(test::scale()), {.on = "vulkan"});
   queued.cancel();
-  latch.open = true;
+  latch.open();
   CHECK(queued.wait().error() == Errc::cancelled);
   CHECK(blocks.wait());
   CHECK(narrow.metrics().cache.misses == 0);  // nothing was built: the latch is a function of the host
@@ -159,9 +162,9 @@ TEST_CASE("builds run by priority", "[scheduler]") {
   std::atomic<int> low_was{0}, high_was{0};
   low.then([&](const Result<Outcome>&) { low_was = ++ended; });
   high.then([&](const Result<Outcome>&) { high_was = ++ended; });
-  latch.open = true;
+  latch.open();
   // A thread that waits for a job would run it.
-  while (low_was == 0 || high_was == 0) std::this_thread::sleep_for(1ms);
+  REQUIRE(runtime.scheduler().quiesce());
   CHECK(high_was == 1);
   CHECK(low_was == 2);
 }

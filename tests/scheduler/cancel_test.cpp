@@ -42,7 +42,7 @@ TEST_CASE("a host function that ignores its StopToken ends, and its result is dr
   ticket.cancel();
   CHECK(ticket.wait(1ms).error() == Errc::timed_out);  // the function still uses its memory
   CHECK_FALSE(ticket.ready());
-  latch.open = true;
+  latch.open();
   CHECK(settled(ticket) == Errc::cancelled);
   CHECK(x.read().error() == Errc::cancelled);
   CHECK(runtime.metrics().jobs.cancelled == 1);
@@ -116,7 +116,7 @@ TEST_CASE("a continuation may cancel another job", "[scheduler]") {
     second.cancel();
     cancelled.set_value(second.ready());
   });
-  busy.latch.open = true;
+  busy.latch.open();
   CHECK(cancelled.get_future().get());
   CHECK(second.wait().error() == Errc::cancelled);
   CHECK(y[0] == 5.0f);

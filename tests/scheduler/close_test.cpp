@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <future>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@ TEST_CASE("closing settles queued jobs, and jobs that follow the running one whe
   std::thread closing([&] { runtime.close(); });
   CHECK(settled(queued) == Errc::closed);
   CHECK_FALSE(running.ready());
-  latch.open = true;
+  latch.open();
   closing.join();
   CHECK(running.wait());
   CHECK(follows.ready());
@@ -66,21 +67,20 @@ TEST_CASE("threads that close at the same time all return after the running job 
   std::atomic<int> early{0};
   std::atomic<bool> ended{false};
   const auto ends = test::on_host("ends", [&](Range, std::span<float>) {
-    ++latch.entered;
-    while (!latch.open) std::this_thread::sleep_for(1ms);
+    latch.pass();
     ended = true;
   });
   auto ticket = runtime.submit(ends(x));
   latch.await();
-  std::vector<std::thread> closing;
+  std::deque<test::Thread> closing;
   for (int t = 0; t < 4; ++t)
     closing.emplace_back([&] {
       runtime.close();
       if (!ended) ++early;
     });
-  std::this_thread::sleep_for(20ms);
-  latch.open = true;
-  for (std::thread& thread : closing) thread.join();
+  for (const test::Thread& thread : closing) thread.await_parked();
+  latch.open();
+  for (test::Thread& thread : closing) thread.join();
   CHECK(early == 0);
   CHECK(ticket.wait());
 }
@@ -121,7 +121,7 @@ TEST_CASE("jobs that continuations submit while the scheduler closes settle as c
   });
   std::thread closing([&] { busy.runtime.close(); });
   CHECK(second.get_future().get() == Errc::closed);
-  busy.latch.open = true;
+  busy.latch.open();
   closing.join();
 }
 

@@ -38,7 +38,7 @@ TEST_CASE("a job that waits for its predecessor past its start_by times out, and
   auto late = runtime.submit(test::host_scale()(x, 2.0f), {.start_by = 1h});
   auto reader = runtime.submit(test::copy()(x, y));
   clock.advance(1h);
-  latch.open = true;
+  latch.open();
   CHECK_FALSE(settled(first));
   CHECK(settled(late) == Errc::timed_out);
   CHECK(settled(reader) == Errc::timed_out);

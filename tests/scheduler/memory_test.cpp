@@ -298,10 +298,11 @@ TEST_CASE("memory of a tag that nothing frees fails one job after the lease time
 }
 
 TEST_CASE("a job that waits for memory can be cancelled, expire and be closed", "[scheduler][memory]") {
-  Narrow narrow;
+  ManualClock clock;
+  Narrow narrow({}, {}, {.clock = &clock});
   narrow.device->hold();
   One a, b, c, d;
-  Ticket first = a.submit(*narrow.scheduler);
+  Ticket first = a.submit(*narrow.scheduler, {.time_limit = Duration::max()});
   await([&] { return narrow.device->held() == 1; });
   const auto waits_again = [&] {
     const std::uint64_t waits = narrow.scheduler->metrics().memory_waits;
@@ -311,8 +312,9 @@ TEST_CASE("a job that waits for memory can be cancelled, expire and be closed", 
   waits_again();
   cancelled.cancel();
   CHECK(test::settled(cancelled) == Errc::cancelled);
-  Ticket late = c.submit(*narrow.scheduler, {.start_by = 30ms});
+  Ticket late = c.submit(*narrow.scheduler, {.start_by = 1h});
   waits_again();
+  clock.advance(1h);
   CHECK(late.wait(Deadline(60s)).error() == Errc::timed_out);
   Ticket closed = d.submit(*narrow.scheduler);
   waits_again();
@@ -432,7 +434,7 @@ TEST_CASE("a job that its waiting thread ran, and that waits for memory then, st
   a->set_script(stage.script(Step::create_buffer, 3));
   submit_two(Priority::high, "cuda:0");
   opens[0].set_value();
-  REQUIRE(stage.reached.get_future().wait_for(60s) == std::future_status::ready);
+  stage.await();
   CHECK(metrics().queued == 1);
   opens[1].set_value();
   a->release();  // the lanes are free: the job starts when it is staged
@@ -440,7 +442,7 @@ TEST_CASE("a job that its waiting thread ran, and that waits for memory then, st
   await([&] { return metrics().queued != 1; });
   CHECK(metrics().queued == 0);
   CHECK(metrics().running == 1);
-  stage.opened.set_value();
+  stage.open();
   CHECK(waits.get());
   CHECK(y == std::vector<float>(4, 3.0f));
   check_counts(metrics());

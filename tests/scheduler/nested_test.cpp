@@ -144,7 +144,7 @@ TEST_CASE("a job that is cancelled while a nested job runs settles after it, as 
   latch.await();
   ticket.cancel();
   CHECK_FALSE(ticket.ready());
-  latch.open = true;
+  latch.open();
   CHECK(settled(ticket) == Errc::cancelled);
   CHECK(inner == true);  // the nested job has a ticket of its own
 }

@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "latch.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
 #include "support/failing_new.hpp"
 #include "support/kernels.hpp"
+#include "support/stop_point.hpp"
+#include "support/thread.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -145,7 +148,7 @@ TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][n
     fail_after(n, for_good);
     auto ticket = runtime.submit(std::move(job));
     while (!ticket.ready() && test::failed_allocations() == 0) std::this_thread::yield();
-    for (int i = 0; i < 1000 && !ticket.ready(); ++i) std::this_thread::sleep_for(1ms);
+    (void)test::becomes_true([&] { return ticket.ready(); });
     const bool failed = one_failed();
     REQUIRE(ticket.ready());
     const auto result = ticket.wait(10s);
@@ -191,9 +194,9 @@ TEST_CASE("a function is called once with the result or out_of_memory, whichever
     });
     const bool failed = one_failed();
     CHECK(calls == (failed ? 1 : 0));
-    latch.open = true;
+    latch.open();
     CHECK(ticket.wait(10s));
-    for (int i = 0; i < 1000 && calls == 0; ++i) std::this_thread::sleep_for(1ms);
+    (void)test::becomes_true([&] { return calls > 0; });
     CHECK(calls == 1);
     CHECK(error == (failed ? std::optional(Errc::out_of_memory) : std::nullopt));
     return failed;
@@ -217,8 +220,8 @@ TEST_CASE("jobs that follow each other settle whichever allocation fails", "[sch
     auto second = runtime.submit(std::move(copies));
     auto third = runtime.submit(std::move(scales));
     auto fourth = runtime.submit(std::move(rereads));
-    latch.open = true;
-    for (int i = 0; i < 1000 && !fourth.ready(); ++i) std::this_thread::sleep_for(1ms);
+    latch.open();
+    (void)test::becomes_true([&] { return fourth.ready(); });
     const bool failed = one_failed();
     for (Ticket* ticket : {&first, &second, &third, &fourth}) {
       const auto result = ticket->wait(10s);
@@ -246,7 +249,7 @@ TEST_CASE("cancelling, late and closed jobs settle whichever allocation fails", 
     cancelled.cancel();
     dropped.reset();
     const auto late_result = late.wait();
-    latch.open = true;
+    latch.open();
     runtime.reset();
     const bool failed = one_failed();
     CHECK(cancelled.wait(10s).error() == Errc::cancelled);
@@ -273,8 +276,8 @@ TEST_CASE("closing with a deadline abandons a job whichever allocation fails", "
     REQUIRE_FALSE(closed);
     CHECK(closed.error() == Errc::timed_out);
     CHECK(ticket.wait(10s).error() == Errc::closed);
-    latch.open = true;
-    while (runtime.metrics().pool.active > 0) std::this_thread::sleep_for(1ms);
+    latch.open();
+    test::await([&] { return runtime.metrics().pool.active == 0; });
     return failed;
   });
 }

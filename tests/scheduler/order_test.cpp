@@ -30,11 +30,15 @@ struct Notes {
 struct Meeting {
   std::atomic<int> present{0};
   std::atomic<bool> met{false};
+  test::StopPoint both{"the meeting"};
   Kernel<Read<float>, Write<float>> reader =
       Kernel<Read<float>, Write<float>>::make(
           {.name = "reader", .sources = {host([this](Range, std::span<const float> x, std::span<float> y) {
-                               if (++present == 2) met = true;
-                               for (int i = 0; i < 10'000 && !met; ++i) std::this_thread::sleep_for(1ms);
+                               if (++present == 2) {
+                                 met = true;
+                                 both.open();
+                               }
+                               both.pass();
                                y[0] = x[0];
                              })}})
           .value();
@@ -97,7 +101,7 @@ TEST_CASE("readers between two writers run at the same time, after the first and
   auto first = runtime.submit(meeting.reader(x, y)), second = runtime.submit(meeting.reader(x, z));
   auto after = runtime.submit(test::host_scale()(x, 10.0f));
   CHECK(meeting.present == 0);
-  latch.open = true;
+  latch.open();
   CHECK_FALSE(settled(after));
   CHECK(meeting.met);
   CHECK(first.ready());
@@ -110,18 +114,17 @@ TEST_CASE("readers between two writers run at the same time, after the first and
 TEST_CASE("a writer waits for a reader that still runs", "[scheduler]") {
   Runtime runtime = test::cpu_runtime(2);
   auto x = runtime.array(std::vector<float>(1, 1.0f)), y = runtime.array<float>(1);
-  std::atomic<bool> entered{false}, open{false};
+  test::StopPoint point;
   const auto slow = Kernel<Read<float>, Write<float>>::make(
       {.name = "slow", .sources = {host([&](Range, std::span<const float> in, std::span<float> out) {
-                         entered = true;
-                         while (!open) std::this_thread::sleep_for(1ms);
+                         point.pass();
                          out[0] = in[0];
                        })}});
   auto reader = runtime.submit((*slow)(x, y));
-  while (!entered) std::this_thread::yield();
+  point.await();
   auto writer = runtime.submit(test::host_scale()(x, 2.0f));
   CHECK(writer.wait(20ms).error() == Errc::timed_out);
-  open = true;
+  point.open();
   CHECK_FALSE(settled(writer));
   CHECK(test::contents(y) == std::vector<float>{1.0f});
   CHECK(test::contents(x) == std::vector<float>{2.0f});
@@ -137,7 +140,7 @@ TEST_CASE("jobs without an array in common do not wait for each other", "[schedu
   auto free = runtime.submit(test::host_scale()(y, 2.0f));
   CHECK_FALSE(settled(free));
   CHECK_FALSE(waits.ready());
-  latch.open = true;
+  latch.open();
   CHECK_FALSE(settled(waits));
 }
 

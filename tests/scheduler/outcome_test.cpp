@@ -13,9 +13,12 @@
 #include "base/internals.hpp"
 #include "latch.hpp"
 #include "scheduler/core.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"
+#include "support/stop_point.hpp"
+#include "support/thread.hpp"
 #include "wrapped_program.hpp"
 
 using namespace wye;
@@ -104,7 +107,7 @@ TEST_CASE("an outcome has separate times for queue, build and run", "[scheduler]
   latch.await();
   auto ticket = runtime.submit(call);
   clock.advance(7ms);
-  latch.open = true;
+  latch.open();
   const auto first = ticket.wait();
   REQUIRE(first);
   CHECK(first->queue_time() == 7ms);
@@ -219,12 +222,10 @@ TEST_CASE("the tag of a job is in its explanation and in each of its errors", "[
   tagged(cancelled.wait());
   auto patient = runtime.submit(scale(y, 2.0f), {.tag = "frame 7"});
   tagged(patient.wait(1ms));  // the wait times out; the job continues
-  std::thread opener([&] {
-    std::this_thread::sleep_for(20ms);
-    latch.open = true;
-  });
-  runtime.close();
-  opener.join();
+  test::Thread closer([&] { runtime.close(); });
+  closer.await_parked();
+  latch.open();
+  closer.join();
   tagged(patient.wait());
   tagged(runtime.run(scale(y, 2.0f), {.tag = "frame 7"}));
   CHECK(blocker.wait());
@@ -240,7 +241,7 @@ TEST_CASE("jobs that time out, are cancelled and fail are counted separately", "
   CHECK(late.wait().error() == Errc::timed_out);
   auto cancelled = runtime.submit(test::host_scale()(y, 2.0f));
   cancelled.cancel();
-  latch.open = true;
+  latch.open();
   CHECK(blocker.wait());
   const auto throws = test::on_host("throws", [](Range, std::span<float>) { throw 1; });
   CHECK(runtime.run(throws(y)).error() == Errc::kernel_failed);
@@ -288,12 +289,10 @@ TEST_CASE("100,000 jobs that follow each other settle when their runtime closes"
     auto blocker = runtime.submit(latch.kernel(x));
     latch.await();
     for (int i = 0; i < 100'000; ++i) tickets.push_back(runtime.submit(scale(x, 1.0f)));
-    std::thread opener([&] {
-      std::this_thread::sleep_for(20ms);
-      latch.open = true;
-    });
-    runtime.close();
-    opener.join();
+    test::Thread closer([&] { runtime.close(); });
+    closer.await_parked();
+    latch.open();
+    closer.join();
   }
   CHECK(std::all_of(tickets.begin(), tickets.end(), [](const Ticket& ticket) { return ticket.ready(); }));
 }

@@ -494,5 +494,5 @@ TEST_CASE("a run is abandoned when its scheduler closes too early", "[scheduler]
   CHECK_FALSE(runtime.close(Duration::zero()));
   CHECK(ticket.wait().error() == Errc::closed);
   CHECK_FALSE(x.read());
-  latch.open = true;
+  latch.open();
 }

@@ -341,12 +341,16 @@ TEST_CASE("graphs that are compiled after three losses with a kernel in flight r
 
 TEST_CASE("a device that does not complete a job in time runs only jobs that no other device can run",
           "[scheduler][recovery]") {
+  ManualClock clock;
   const Scripted other = scripted("cuda:0");
-  Mortal mortal({other});
+  Mortal mortal({other}, &clock);
   const auto health = [&] { return mortal.pool->silicon().at(0).devices.at(0).health; };
   mortal.device->hold();
   std::vector<float> x(item_count, 1.0f), y(item_count, 1.0f), z(item_count, 1.0f);
-  CHECK(mortal.scale(x, 2.0f, {.time_limit = 30ms}).error() == Errc::timed_out);
+  Ticket late = mortal.scheduler->submit(test::host_scale()(x, 2.0f), {.time_limit = 1h});
+  await([&] { return mortal.device->held() == 1; });
+  clock.advance(1h);
+  CHECK(test::settled(late) == Errc::timed_out);
   CHECK(health() == DeviceHealth::suspect);
   Ticket elsewhere = mortal.scheduler->submit(test::host_scale()(y, 2.0f));
   REQUIRE(elsewhere.wait(Deadline(60s)));

@@ -17,9 +17,12 @@
 #include "data/array_state.hpp"
 #include "latch.hpp"
 #include "scripted.hpp"
+#include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/sanitizers.hpp"
+#include "support/stop_point.hpp"
+#include "support/thread.hpp"
 
 namespace wye::test {
 
@@ -38,24 +41,12 @@ inline std::optional<Errc> settled(Ticket& ticket) {
   return result.get();
 }
 
-/// Waits until `condition()` holds, for a minute at most.
-template <class Condition>
-void await(Condition condition) {
-  for (const Instant end = Clock::steady().now() + std::chrono::seconds(60); !condition();) {
-    REQUIRE(Clock::steady().now() < end);
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-}
-
 /// Stops one thread that makes a step, the step with a number among those of its kind, until the test lets it continue.
-struct StopAt {
-  std::promise<void> reached, opened;
+struct StopAt : StopPoint {
   std::atomic<int> made{0};
   ScriptedDevice::Script script(ScriptedDevice::Step step, int number = 1) {
     return [this, step, number](ScriptedDevice::Step now) -> std::optional<Error> {
-      if (now != step || ++made != number) return std::nullopt;
-      reached.set_value();
-      opened.get_future().wait();
+      if (now == step && ++made == number) pass();
       return std::nullopt;
     };
   }
@@ -87,9 +78,9 @@ struct Busy {
 
   Busy() { latch.await(); }
   Busy(const Busy&) = delete;
-  ~Busy() { latch.open = true; }
+  ~Busy() { latch.open(); }
   void release() {
-    latch.open = true;
+    latch.open();
     CHECK(blocker.wait());
   }
 };

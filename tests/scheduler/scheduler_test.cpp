@@ -119,7 +119,7 @@ TEST_CASE("jobs start by priority, then in order of submission", "[scheduler]") 
   tickets.push_back(runtime.submit(note('h')(x), {.priority = Priority::high}));
   CHECK(runtime.metrics().jobs.queued == 4);
   CHECK(runtime.metrics().jobs.running == 1);
-  latch.open = true;
+  latch.open();
   for (Ticket& ticket : tickets) CHECK(ticket.wait(10s));
   CHECK(blocker.wait());
   CHECK(order == "h12l");
@@ -134,17 +134,20 @@ TEST_CASE("a job that has not started by its start_by times out, and the others 
   auto late = runtime.submit(test::host_scale()(y, 2.0f), {.start_by = 10ms});
   auto patient = runtime.submit(test::host_scale()(y, 2.0f));
   CHECK(late.wait().error() == Errc::timed_out);
-  latch.open = true;
+  latch.open();
   CHECK(patient.wait());
   CHECK(blocker.wait());
   CHECK(y[0] == 2.0f);
 }
 
 TEST_CASE("a host function over its time limit sees its StopToken, and the job times out", "[scheduler]") {
-  Runtime runtime = test::cpu_runtime();
+  ManualClock clock;
+  Runtime runtime = test::cpu_runtime(4, &clock);
   const auto endless = Kernel<ReadWrite<float>>::make(
-      {.name = "endless", .sources = {host([](Range, std::span<float>, StopToken stop) {
-                            while (!stop.stop_requested()) std::this_thread::sleep_for(1ms);
+      {.name = "endless", .sources = {host([&](Range, std::span<float>, StopToken stop) {
+                            if (stop.stop_requested()) return;
+                            clock.advance(20ms);
+                            while (!stop.stop_requested()) std::this_thread::yield();
                           })}});
   std::vector<float> x(1, 1.0f);
   auto limited = runtime.submit((*endless)(x), {.time_limit = 20ms}).wait();
@@ -156,15 +159,16 @@ TEST_CASE("a host function over its time limit sees its StopToken, and the job t
 TEST_CASE("cancelling settles a queued job at once and a running one when its function returns",
           "[scheduler]") {
   Runtime runtime = test::cpu_runtime(1);
-  std::atomic<bool> entered{false};
+  test::StopPoint begun;
+  begun.open();
   const auto endless = Kernel<ReadWrite<float>>::make(
       {.name = "endless", .sources = {host([&](Range, std::span<float>, StopToken stop) {
-                            entered = true;
-                            while (!stop.stop_requested()) std::this_thread::sleep_for(1ms);
+                            begun.pass();
+                            while (!stop.stop_requested()) std::this_thread::yield();
                           })}});
   std::vector<float> x(1, 1.0f), y(1, 1.0f);
   auto running = runtime.submit((*endless)(x));
-  while (!entered) std::this_thread::yield();
+  begun.await();
   auto queued = runtime.submit(test::host_scale()(y, 2.0f));
   queued.cancel();
   CHECK(queued.ready());
@@ -187,13 +191,13 @@ TEST_CASE("the destructor of a ticket cancels a queued job and waits for a runni
   }
   CHECK(runtime.metrics().jobs.cancelled == 1);
   std::atomic<bool> ended{false};
-  std::thread dropper([&] {
+  test::Thread dropper([&] {
     blocker.reset();
     ended = true;
   });
-  std::this_thread::sleep_for(20ms);
+  dropper.await_parked();
   CHECK_FALSE(ended);
-  latch.open = true;
+  latch.open();
   dropper.join();
 }
 
@@ -209,7 +213,7 @@ TEST_CASE("then calls once with the result, also after the job has settled, and 
     throw std::runtime_error("dropped");
   });
   CHECK(called == 0);
-  latch.open = true;
+  latch.open();
   CHECK(ticket.wait());
   while (called == 0) std::this_thread::yield();
   ticket.then([&](const Result<Outcome>& r) { called += r->backend() == "cpu" ? 10 : 100; });
@@ -323,7 +327,7 @@ TEST_CASE("a runtime closes while jobs are in flight, and they settle", "[schedu
     Runtime runtime = test::cpu_runtime(1);
     for (int i = 0; i < 20; ++i) tickets.push_back(runtime.submit(latch.kernel(x)));
     latch.await();
-    latch.open = true;
+    latch.open();
   }
   int done = 0, closed = 0;
   for (Ticket& ticket : tickets) {

@@ -170,7 +170,7 @@ TEST_CASE("a stop request drops the result of a running job", "[scheduler][sende
   stdexec::start(operation);
   latch.await();
   stop.request_stop();
-  latch.open = true;
+  latch.open();
   completions.await();
   CHECK(completions.last == Completion(Stopped{}));
   CHECK(completions.thread != std::this_thread::get_id());

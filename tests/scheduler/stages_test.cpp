@@ -33,10 +33,10 @@ TEST_CASE("a running job that is cancelled at any step settles as cancelled and 
     Scheduler scheduler = test::scheduler_of({first, second});
     std::vector<float> x(10, 1.5f);
     auto ticket = scheduler.submit(test::host_scale()(x, 2.0f));
-    stop.reached.get_future().wait();
+    stop.await();
     ticket.cancel();
     CHECK_FALSE(ticket.ready());  // a device may still use the caller's memory
-    stop.opened.set_value();
+    stop.open();
     const auto outcome = ticket.wait();
     REQUIRE_FALSE(outcome);
     CHECK(outcome.error() == Errc::cancelled);
@@ -66,7 +66,7 @@ TEST_CASE(
   CHECK(second.ready());
   CHECK(second.wait().error() == Errc::cancelled);
   CHECK_FALSE(third.ready());
-  latch.open = true;
+  latch.open();
   CHECK(first.wait());
   // The array should have been written by the cancelled job.
   CHECK(third.wait().error() == Errc::cancelled);
@@ -120,13 +120,13 @@ TEST_CASE("a job starts until its start_by and not at it", "[scheduler]") {
     Scheduler scheduler = test::scheduler_of({device}, {.clock = &clock}, {.lanes_per_device = 1});
     std::vector<float> x(1, 1.0f), y(1, 1.0f);
     auto blocker = scheduler.submit(test::host_scale()(x, 2.0f));
-    stop.reached.get_future().wait();
+    stop.await();
     std::promise<Errc> settled;
     auto ticket = scheduler.submit(test::host_scale()(y, 2.0f), {.start_by = Deadline(5ms)});
     // A continuation: a thread that waits for the ticket would settle it itself.
     ticket.then([&](const Result<Outcome>& r) { settled.set_value(r ? Errc{} : r.error().code()); });
     clock.advance(5ms + late);
-    stop.opened.set_value();
+    stop.open();
     CHECK(settled.get_future().get() == (late < 0ns ? Errc{} : Errc::timed_out));
     CHECK(y[0] == (late < 0ns ? 2.0f : 1.0f));
     CHECK(blocker.wait());
@@ -143,7 +143,7 @@ TEST_CASE("jobs of random priorities run by priority and then in order of submis
     Scheduler scheduler = test::scheduler_of({device}, {}, {.lanes_per_device = 1});
     std::vector<float> x(1, 1.0f);
     auto blocker = scheduler.submit(test::host_scale()(x, 2.0f));
-    stop.reached.get_future().wait();
+    stop.await();
     std::vector<int> ran;  // on the only lane
     std::vector<std::pair<Priority, int>> expected;
     std::vector<Ticket> tickets;
@@ -165,7 +165,7 @@ TEST_CASE("jobs of random priorities run by priority and then in order of submis
       tickets[static_cast<std::size_t>(i)].then([&](const Result<Outcome>&) {
         if (--left == 0) all.set_value();
       });
-    stop.opened.set_value();
+    stop.open();
     all.get_future().wait();
     std::stable_sort(expected.begin(), expected.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -233,14 +233,14 @@ TEST_CASE("closing settles queued jobs and waits for a job at any step", "[sched
     Scheduler scheduler = test::scheduler_of({device}, {}, {.lanes_per_device = 1});
     std::vector<float> x(1, 1.0f), y(1, 1.0f);
     auto running = scheduler.submit(test::host_scale()(x, 2.0f));
-    stop.reached.get_future().wait();
+    stop.await();
     auto queued = scheduler.submit(test::host_scale()(y, 2.0f));
     std::promise<Errc> settled;
     queued.then([&](const Result<Outcome>& r) { settled.set_value(r.error().code()); });
     std::thread closing([&] { scheduler.close(); });
     CHECK(settled.get_future().get() == Errc::closed);  // while the other job still runs
     CHECK_FALSE(running.ready());
-    stop.opened.set_value();
+    stop.open();
     closing.join();
     CHECK(running.ready());
     CHECK(running.wait());

@@ -212,13 +212,13 @@ TEST_CASE("a job that is cancelled, or runs out of time, while it is staged sett
     const auto x = full.array();
     std::vector<float> y(float_count);
     auto staged = full.scheduler->submit(test::copy()(x, y), {.start_by = Deadline(5s)});
-    full.reached.get_future().wait();
+    full.await();
     if (cancels)
       staged.cancel();
     else
       clock.advance(5s);
     CHECK_FALSE(staged.ready());
-    full.opened.set_value();
+    full.open();
     CHECK(test::settled(staged) == (cancels ? Errc::cancelled : Errc::timed_out));
     CHECK(full.device->held() >= 1);  // the device is busy as before
     full.finish();
@@ -232,13 +232,13 @@ TEST_CASE("a job keeps its turn while it is staged", "[scheduler]") {
     return test::on_host("note", [&ran, i](Range, std::span<float>) { ran.push_back(i); });
   };
   auto first = full.scheduler->submit(note(1)(full.memory[1]));
-  full.reached.get_future().wait();
+  full.await();
   auto second = full.scheduler->submit(note(2)(full.memory[2]));
   full.finish();  // the lane is free, and the first job takes it once it is built
   await([&] { return full.scheduler->metrics().running == 1; });
   CHECK(full.scheduler->metrics().queued == 1);
   check_counts(full.scheduler->metrics());
-  full.opened.set_value();
+  full.open();
   CHECK(test::settled(first) == std::nullopt);
   CHECK(test::settled(second) == std::nullopt);
   CHECK(ran == std::vector<int>{1, 2});
@@ -248,11 +248,11 @@ TEST_CASE("closing settles a job that is being staged when its stage ends", "[sc
   FullAtBuild full;
   std::vector<float> y(1, 1.0f);
   auto staged = full.scheduler->submit(test::host_scale()(y, 2.0f));
-  full.reached.get_future().wait();
+  full.await();
   std::thread closing([&] { full.scheduler->close(); });
   while (full.scheduler->run(test::host_scale()(full.memory[1], 2.0f))) std::this_thread::yield();
   CHECK_FALSE(staged.ready());
-  full.opened.set_value();
+  full.open();
   CHECK(test::settled(staged) == Errc::closed);
   full.device->release();
   closing.join();
@@ -265,13 +265,13 @@ TEST_CASE("closing with a deadline abandons a job that is being staged", "[sched
   FullAtBuild full;
   std::vector<float> y(1, 1.0f);
   auto staged = full.scheduler->submit(test::host_scale()(y, 2.0f));
-  full.reached.get_future().wait();
+  full.await();
   const auto closed = full.scheduler->close(Deadline(50ms));
   CHECK(closed.error() == Errc::timed_out);
   CHECK(staged.wait().error() == Errc::closed);
   CHECK(full.blockers[0].wait().error() == Errc::closed);
   check_counts(full.scheduler->metrics());
-  full.opened.set_value();
+  full.open();
   full.device->release();
 }
 

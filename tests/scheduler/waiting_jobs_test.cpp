@@ -41,7 +41,7 @@ struct Line {
     latch.await();
   }
   Line(const Line&) = delete;
-  ~Line() { latch.open = true; }
+  ~Line() { latch.open(); }
 
   static Runtime open(SchedulerOptions options, const Clock& clock) {
     options.concurrent_jobs = 1;
@@ -61,7 +61,7 @@ struct Line {
   }
   /// Runs all jobs, one at a time, and returns their letters.
   std::string run() {
-    latch.open = true;
+    latch.open();
     for (Ticket& ticket : tickets) (void)settled(ticket);
     CHECK(blocker.wait());
     return text;
@@ -206,7 +206,7 @@ TEST_CASE("submitting waits until a job starts, is cancelled, or the scheduler c
   auto second = submit(c, 'c'), third = submit(d, 'd');
   CHECK(second.wait_for(20ms) == std::future_status::timeout);
   CHECK(submitted == 1);
-  line.latch.open = true;  // the worker runs b, and then each of the others
+  line.latch.open();  // the worker runs b, and then each of the others
   second.get();
   third.get();
   for (std::optional<Ticket>* ticket : {&b, &c, &d}) CHECK_FALSE(settled(**ticket));
@@ -222,7 +222,7 @@ TEST_CASE("submitting waits until a job starts, is cancelled, or the scheduler c
   auto closes = std::async(std::launch::async, [&] { closing.runtime.close(); });
   waits.get();
   CHECK(settled(*late) == Errc::closed);
-  closing.latch.open = true;
+  closing.latch.open();
   closes.get();
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("a job that waits for room times out at its latest start", "[scheduler
   CHECK(late.ready());
   CHECK(sentence(late) ==
         "Job 'host_scale' did not start in time: the limit of waiting jobs was reached (max_queued = 1).");
-  latch.open = true;
+  latch.open();
   CHECK(queued.wait());
   CHECK(y == std::vector<float>{2.0f});
   CHECK(z == std::vector<float>{1.0f});
@@ -259,7 +259,7 @@ TEST_CASE("jobs that a job submits and jobs that their caller runs are accepted 
         if (auto result = ticket.wait(); !result) failure = result.error().code();
     });
     auto runs = std::async(std::launch::async, [&] { return line.runtime.run(kernel(outer)).has_value(); });
-    line.latch.open = true;
+    line.latch.open();
     CHECK(runs.get());
     CHECK_FALSE(failure);
     CHECK(inner == std::vector<float>(3, 3.0f));
@@ -281,9 +281,9 @@ TEST_CASE("of the jobs of a tag, at most its limit run at the same time", "[sche
   auto d = runtime.submit(other.kernel(place(3)), {.tag = "other"});
   other.await();  // the limit of one tag holds back no other tag
   CHECK(runtime.metrics().jobs.queued == 1);
-  second.open = true;
+  second.open();
   third.await();
-  for (test::Latch* latch : {&first, &third, &other}) latch->open = true;
+  for (test::Latch* latch : {&first, &third, &other}) latch->open();
   for (Ticket* ticket : {&a, &b, &c, &d}) CHECK_FALSE(settled(*ticket));
   test::check_counts(runtime.metrics().jobs);
 }
@@ -332,7 +332,7 @@ TEST_CASE("closing settles the jobs that wait for the limit of their tag", "[sch
   CHECK_FALSE(settled(passes));
   auto closes = std::async(std::launch::async, [&] { runtime.close(); });
   for (Ticket& ticket : waiting) CHECK(settled(ticket) == Errc::closed);
-  latch.open = true;
+  latch.open();
   closes.get();
   CHECK(running.wait());
   test::check_counts(runtime.metrics().jobs);
@@ -357,10 +357,10 @@ TEST_CASE("a tag that had no jobs for a while gains nothing by that", "[schedule
   for (int i = 0; i < 100; ++i) line.submit('a', {.tag = "a"});
   auto blocker = line.runtime.submit(middle.kernel(held), {.tag = "a"});
   for (int i = 0; i < 100; ++i) line.submit('a', {.tag = "a"});
-  line.latch.open = true;
+  line.latch.open();
   middle.await();  // tag 'a' has had the only worker for 100 jobs
   for (int i = 0; i < 20; ++i) line.submit('b', {.tag = "b"});
-  middle.open = true;
+  middle.open();
   const std::string order = line.run().substr(100);
   CHECK_FALSE(settled(blocker));
   const std::string both = order.substr(0, 40);
@@ -388,9 +388,8 @@ TEST_CASE("shares are of the time that jobs run, not of their number", "[schedul
     next('l', 4ms);
     next('s', 1ms);
   }
-  line.latch.open = true;
-  while (line.runtime.metrics().jobs.queued + line.runtime.metrics().jobs.running > 0)
-    std::this_thread::sleep_for(1ms);
+  line.latch.open();
+  REQUIRE(line.runtime.scheduler().quiesce());
   const double ratio = std::chrono::duration<double>(time['l']) / std::chrono::duration<double>(time['s']);
   CHECK(ratio > 0.8);
   CHECK(ratio < 1.25);

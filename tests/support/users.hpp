@@ -32,17 +32,6 @@ extern "C" __global__ void axpy(wye_span<const float> x, wye_span<float> y, floa
       .value();
 }
 
-/// Returns whether a condition becomes true within ten seconds. The thread that polls the timelines of a device may be the
-/// last to release the device.
-template <class Condition>
-bool holds_soon(Condition condition) {
-  for (const Instant end = Clock::steady().now() + std::chrono::seconds(10); !condition();) {
-    if (Clock::steady().now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
-
 struct Use {
   std::atomic<int> completed{0};  ///< jobs and leases
   std::atomic<int> failed{0};

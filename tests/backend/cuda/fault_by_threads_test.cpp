@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda_loader.hpp"
 #include "backend/cuda/rig.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/await.hpp"
 #include "support/users.hpp"
 
 namespace wye::test {
@@ -47,7 +48,7 @@ TEST_CASE("a call of the driver fails while eight threads use CUDA and the CPU",
           CHECK(runtime.pool().metrics().active == 0);
           CHECK(runtime.metrics().jobs.running == 0);
         }
-        REQUIRE(holds_soon([&] { return stand_in.alive().at("contexts") == 0; }));
+        REQUIRE(test::becomes_true([&] { return stand_in.alive().at("contexts") == 0; }));
         CHECK(use.wrong == 0);
         CHECK(use.completed + use.failed == 32);
         failed += use.failed;

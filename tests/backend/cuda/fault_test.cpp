@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <ctime>
+#include <deque>
 #include <thread>
 
 #include "backend/cuda/cuda_device.hpp"
@@ -10,6 +11,8 @@
 #include "base/gate.hpp"
 #include "base/worker.hpp"
 #include "device/native.hpp"
+#include "support/await.hpp"
+#include "support/thread.hpp"
 
 namespace wye::test {
 
@@ -141,16 +144,6 @@ bool has_come(DeviceBase& device, const cuda::Mark& mark) {
   return current && of.cu.EventQuery(mark.event->handle) == CUDA_SUCCESS;
 }
 
-/// Waits, a minute at most, until something is as it should be.
-template <class Check>
-bool becomes(Check check) {
-  for (const Instant until = in_a_minute(); Clock::steady().now() < until;) {
-    if (check()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("a wait for a reached point does not sleep, with and without a deadline", "[cuda]") {
@@ -165,7 +158,7 @@ TEST_CASE("a wait for a reached point does not sleep, with and without a deadlin
   for (const Instant until : {Instant::max(), in_a_minute(), Instant::min()}) {
     lane.fill(range(buffer), 1);
     const auto mark = mark_of(lane.submit());
-    CHECK(becomes([&] { return has_come(*device, mark); }));
+    CHECK(test::becomes_true([&] { return has_come(*device, mark); }));
     CHECK(lane.wait(until));
   }
   CHECK(stand_in.calls("cuEventSynchronize") == slept);
@@ -212,7 +205,7 @@ TEST_CASE("a wait for an early point does not wait for a later one", "[cuda]") {
   const TimelinePoint end = slow.submit();
   const long slept = stand_in.calls("cuEventSynchronize");
   std::thread waits([&] { (void)end.timeline->wait(end.value, in_a_minute()); });
-  CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
+  CHECK(test::becomes_true([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
   quick.fill(range(small), 1);
   CHECK(quick.wait(in_a_minute()));
   CHECK(end.timeline->reached() < end.value);
@@ -240,11 +233,11 @@ TEST_CASE("any CUDA wait keeps failing: a lane ends when its work has, and the d
     CHECK(end.timeline->wait(end.value, Instant::min()).error() == Errc::timed_out);
     CHECK_FALSE(lane->idle());
     std::atomic<bool> ended{false};
-    std::thread ending([&] {
+    test::Thread ending([&] {
       lane.reset();
       ended = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ending.await_parked();
     CHECK_FALSE(ended);
     barrier.open();
     ending.join();
@@ -293,7 +286,7 @@ TEST_CASE("any CUDA wait keeps failing: objects in flight are kept if the driver
   (void)good(device->create_lane());  // collects nothing
   CHECK_FALSE(seen.expired());
   barrier.open();
-  CHECK(becomes([&] {
+  CHECK(test::becomes_true([&] {
     (void)good(device->create_lane());  // collects it when it has ended
     return seen.expired();
   }));
@@ -317,27 +310,27 @@ TEST_CASE("waiters of a lane share a thread, and the smaller value comes first",
     points[i] = lane.submit();
   }
   std::array<std::atomic<bool>, 3> ended{};
-  std::vector<std::thread> waiting;
+  std::deque<test::Thread> waiting;
   const auto wait_for = [&](std::size_t i) {
     waiting.emplace_back(
         [&, i] { ended[i] = points[i].timeline->wait(points[i].value, in_a_minute()).has_value(); });
   };
   const long slept = stand_in.calls("cuEventSynchronize");
   wait_for(1);
-  CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
+  CHECK(test::becomes_true([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
   wait_for(2);  // later: no thread sleeps for it yet
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  waiting.back().await_parked();
   CHECK(base::Worker::alive() == before + 1);
   wait_for(0);  // sooner: no wait may take longer than needed
-  CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 2; }));
+  CHECK(test::becomes_true([&] { return stand_in.calls("cuEventSynchronize") == slept + 2; }));
   CHECK(base::Worker::alive() == before + 2);
   for (std::size_t i = 0; i < points.size(); ++i) {
     CHECK_FALSE(ended[i]);
     barriers[i]->open();
-    CHECK(becomes([&] { return ended[i].load(); }));
+    CHECK(test::becomes_true([&] { return ended[i].load(); }));
   }
   CHECK(base::Worker::alive() == before + 2);
-  for (std::thread& one : waiting) one.join();
+  for (test::Thread& one : waiting) one.join();
   REQUIRE(lane.wait(Instant::max()));
 }
 
@@ -354,13 +347,13 @@ TEST_CASE("an abandoned wait does not affect later points at its address", "[cud
   const TimelinePoint point = now.point(*device);  // perhaps at the address of the other point
   const long slept = stand_in.calls("cuEventSynchronize");
   std::atomic<bool> ended{false}, reached{false};
-  std::thread waits([&] {
+  test::Thread waits([&] {
     reached = point.timeline->wait(point.value, in_a_minute()).has_value();
     ended = true;
   });
-  CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
+  CHECK(test::becomes_true([&] { return stand_in.calls("cuEventSynchronize") == slept + 1; }));
   old.open();
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  waits.await_parked();
   CHECK_FALSE(ended);
   now.open();
   waits.join();
@@ -388,7 +381,7 @@ TEST_CASE("a lost device that still hangs blocks neither waits nor destructors",
     std::optional<Error> heard;
     std::thread waits([&] { heard = hanging->wait(in_a_minute()).error(); });
     std::thread ends([&] { ending.reset(); });
-    CHECK(becomes([&] { return stand_in.calls("cuEventSynchronize") >= 2; }));
+    CHECK(test::becomes_true([&] { return stand_in.calls("cuEventSynchronize") >= 2; }));
     stand_in.fail("cuMemsetD32Async", 1, 719);
     failing->fill(range(buffer), 2);
     failing->submit();
@@ -403,7 +396,7 @@ TEST_CASE("a lost device that still hangs blocks neither waits nor destructors",
   }
   CHECK(base::Worker::alive() > before);  // asleep in the driver
   barrier.open();
-  CHECK(becomes([&] { return base::Worker::alive() == before; }));
+  CHECK(test::becomes_true([&] { return base::Worker::alive() == before; }));
   stand_in.reset();  // the context frees the rest
 }
 

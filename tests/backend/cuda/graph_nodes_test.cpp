@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "backend/cuda/rig.hpp"
+#include "support/await.hpp"
 #include "support/cuda/planted_ptx.hpp"
 
 namespace wye::test {
@@ -104,9 +105,7 @@ TEST_CASE("kernels of a graph that wait for each other run at the same time, and
     CHECK(threads_of_process() > before + 1);
   }
   // A thread that has been joined may be listed for a moment.
-  for (int i = 0; i < 1000 && threads_of_process() > before; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  CHECK(threads_of_process() <= before);
+  CHECK(test::becomes_true([&] { return threads_of_process() <= before; }));
 }
 
 TEST_CASE("a graph of many nodes that fork and join gives the same result each time", "[cuda]") {

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/rig.hpp"
 #include "kernel/compilers/nvrtc.hpp"
+#include "support/await.hpp"
 #include "test_kernels_cu.hpp"
 
 namespace wye::test {
@@ -121,8 +122,7 @@ TEST_CASE("device memory that is out is an error that names it, and there is roo
   first.reset();
   Lane lane(good(device->create_lane()));  // memory is freed in the order of a stream
   CHECK(lane.wait(Instant::max()));
-  for (int tries = 0; tries < 1000 && stand_in.alive().at("device") != 0; ++tries)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(test::becomes_true([&] { return stand_in.alive().at("device") == 0; }));
   CHECK(device->create_buffer(large));
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backend/cuda/rig.hpp"
+#include "support/thread.hpp"
 #include "test_kernels_cu.hpp"
 
 namespace wye::test {
@@ -32,14 +33,13 @@ TEST_CASE("a device that gives one lane of two is used through that one", "[cuda
   const auto late = pool.lease({.on = "cuda", .deadline = Deadline(20ms)});
   REQUIRE_FALSE(late);
   CHECK(late.error() == Errc::timed_out);
-  std::thread gives_back([&] {
-    std::this_thread::sleep_for(30ms);
-    held.reset();
-  });
-  const auto waited = pool.lease({.on = "cuda", .deadline = Deadline(60s)});
-  gives_back.join();
-  REQUIRE(waited);
-  CHECK(waited->id() == first);
+  std::optional<Result<Lease>> waited;
+  test::Thread waits([&] { waited.emplace(pool.lease({.on = "cuda", .deadline = Deadline(60s)})); });
+  waits.await_parked();
+  held.reset();
+  waits.join();
+  REQUIRE(*waited);
+  CHECK((*waited)->id() == first);
   // As soon as the device gives one, there are two.
   stand_in.fail("cuStreamCreateWithPriority", 0, CUDA_SUCCESS);
   CHECK(pool.try_lease().value().id() != first);

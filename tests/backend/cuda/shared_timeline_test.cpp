@@ -210,12 +210,11 @@ interop::SharedBuffer share_words(const Lease& a, const Lease& b) {
   return memory;
 }
 
-/// Waits and returns the failure. It must come within the time limit of a lost device, and not at the deadline.
+/// Waits and returns the failure. It must not be that of the deadline, which is far beyond the time limit of a lost device.
 Error failure_of_wait(Lease& lease) {
-  const Instant begun = Clock::steady().now();
   const auto waited = lease.wait(60s);
   REQUIRE_FALSE(waited);
-  CHECK(Clock::steady().now() - begun < 5s);
+  CHECK(waited.error() != Errc::timed_out);
   return waited.error();
 }
 

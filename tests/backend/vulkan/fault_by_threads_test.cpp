@@ -5,6 +5,7 @@
 #include "backend/vulkan/rig.hpp"
 #include "support/scripted_pool.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/await.hpp"
 #include "support/users.hpp"
 
 namespace wye::test {
@@ -54,7 +55,7 @@ TEST_CASE("a call of the driver fails while eight threads use the device", "[vul
           CHECK(use.wrong == 0);
           CHECK(use.completed + use.failed == 32);
           failed += use.failed;
-          if (!holds_soon([&] { return driver.alive() == idle; }))
+          if (!test::becomes_true([&] { return driver.alive() == idle; }))
             FAIL("left behind: " << driver.alive_text());
         }
   }

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "backend/vulkan/vulkan_device.hpp"
@@ -28,7 +27,9 @@ void lose(const Device& device) {
 TEST_CASE("a lost Vulkan device is opened again, and its kernels are not compiled again",
           "[vulkan][recovery]") {
   const TemporaryFolder folder;
-  auto runtime = Runtime::open({.pool = {.backends = {"vulkan"}}, .cache = {.directory = folder.path()}});
+  ManualClock clock;
+  auto runtime = Runtime::open(
+      {.pool = {.backends = {"vulkan"}}, .cache = {.directory = folder.path()}, .clock = &clock});
   if (!runtime) return test::skip(runtime.error().sentence());
   const auto scale = test::scale();
   const Array<float> kept = runtime->array(std::vector<float>(1000, 1.0f));
@@ -52,7 +53,7 @@ TEST_CASE("a lost Vulkan device is opened again, and its kernels are not compile
     CHECK(device.buffer<float>(1).error() == Errc::device_lost);
     if (round == 0 || round == 3) continue;
     CHECK(runtime->run(scale(x, 3.0f)).error() == Errc::device_lost);  // it waits after further losses
-    std::this_thread::sleep_for(100ms * (1 << (round - 1)));
+    clock.advance(100ms * (1 << (round - 1)));
   }
   CHECK(first.expired());
   CHECK(runtime->pool().metrics().recoveries == 3);
