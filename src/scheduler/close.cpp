@@ -59,7 +59,7 @@ Result<void> Core::close(Instant until) noexcept {
   std::string names;
   bool are_all_named = true;
   std::shared_ptr<device::Timeline> polled;
-  while (const std::shared_ptr<Record> record = abandon_next(polled)) {
+  while (std::shared_ptr<Record> record = abandon_next(polled)) {
     // A worker waits for it instead of the waiter thread of the device: that polls the driver again and again, which it
     // must not do while the process ends.
     if (polled && polled->drop_callbacks()) on_return(record.get());
@@ -69,6 +69,8 @@ Result<void> Core::close(Instant until) noexcept {
     } catch (const std::bad_alloc&) {
       are_all_named = false;
     }
+    record.reset();
+    end_use();
   }
   if (!are_all_named || names.empty()) return spare_.close_timed_out;
   return error_or(spare_.close_timed_out, [&] {
@@ -85,7 +87,8 @@ std::shared_ptr<Record> Core::take_any_held() noexcept {
   return tag ? take_held_locked(*tag) : nullptr;
 }
 
-/// Marks the next job that another thread runs as abandoned and returns it; null if there is none. Sets `polled` to the
+/// Marks the next job that another thread runs as abandoned and returns it; null if there is none. The calling thread counts as
+/// a user of the job then. Sets `polled` to the
 /// timeline of its lane if the job was in flight.
 std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& polled) {
   polled.reset();
@@ -99,6 +102,7 @@ std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& po
     }
     ++metrics_.failed;
     if (staging_->type_metrics) ++staging_->type_metrics->failed;
+    ++users_;
     return staging_->shared_from_this();
   }
   for (Record* record = active_; record; record = record->active_next) {
@@ -116,6 +120,7 @@ std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& po
     --metrics_.running;
     ++metrics_.failed;
     if (record->type_metrics) ++record->type_metrics->failed;
+    ++users_;
     return record->shared_from_this();
   }
   return nullptr;
