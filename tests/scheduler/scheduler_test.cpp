@@ -215,7 +215,7 @@ TEST_CASE("then calls once with the result, also after the job has settled, and 
   CHECK(called == 0);
   latch.open();
   CHECK(ticket.wait());
-  while (called == 0) std::this_thread::yield();
+  REQUIRE(runtime.scheduler().quiesce());
   ticket.then([&](const Result<Outcome>& r) { called += r->backend() == "cpu" ? 10 : 100; });
   CHECK(called == 11);
 }
@@ -368,7 +368,7 @@ TEST_CASE("eight threads submit and every job settles exactly once", "[scheduler
     });
   }
   for (auto& thread : threads) thread.join();
-  while (settled < 800) std::this_thread::yield();
+  REQUIRE(runtime.scheduler().quiesce());
   const SchedulerMetrics jobs = runtime.metrics().jobs;
   CHECK(settled == 800);
   CHECK(jobs.submitted == 800);

@@ -189,7 +189,7 @@ const std::vector<ByTime>& by_time() {
        std::regex(
            R"((\bDeadline[({]|\b(deadline|start_by|time_limit|\w+_timeout) = (Deadline\()?|[.>](wait|close|read|write)\())"
            R"((std::chrono::)?([1-9][0-9]*(ms|us|ns)\b|[1-9]s\b|(milli|micro|nano)seconds\([1-9]|seconds\([1-9]\)))"),
-       124},
+       123},
       {"threads-alive", std::regex(R"(\bWorker::alive\(\) ==)"), 35},
   };
   return kinds;
