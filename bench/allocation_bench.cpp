@@ -1,4 +1,5 @@
-// The time and the memory of the buffers that recorded programs create and destroy (bench/traces/record_buffers.sh).
+// The time and the memory of the buffers that recorded programs create and destroy
+// (bench/traces/record_buffers.sh).
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -65,7 +66,8 @@ class Malloc {
   std::vector<void*> buffers_;
 };
 
-/// Replays the trace. The counter is the most memory that was held, as a multiple of the most memory that buffers had.
+/// Replays the trace. The counter is the most memory that was held, as a multiple of the most
+/// memory that buffers had.
 template <class Allocator>
 void replay(benchmark::State& state, Allocator& allocator) {
   // Once with a look at the memory after each event, which is not timed.

@@ -59,7 +59,8 @@ struct WyeByHandle {
   }
 };
 
-/// The least that a host would write by itself: it returns handles and knows the least recently used one.
+/// The least that a host would write by itself: it returns handles and knows the least recently
+/// used one.
 struct MutexAroundAMap {
   using Key = const void*;  // of a kernel, on the only device
   struct Entry {
@@ -188,8 +189,8 @@ BENCHMARK(hit<MutexAroundAMap, 1, false>)
     ->UseRealTime()
     ->MinTime(0.1);
 
-// 4 KiB of source text: a kernel is found by its text. The descriptions are other ones than those it was made of; or they
-// are made of the text each time.
+// 4 KiB of source text: a kernel is found by its text. The descriptions are other ones than those
+// it was made of; or they are made of the text each time.
 
 struct WyeByText {
   std::string text = wye_bench::glsl_4KiB(0);
@@ -223,7 +224,8 @@ struct WyeDescribed {
   }
 };
 
-/// As run-time compilers of one process keep what they compiled: by a hash of the text and the text itself.
+/// As run-time compilers of one process keep what they compiled: by a hash of the text and the text
+/// itself.
 struct MutexAroundAMapOfTexts {
   std::string text = wye_bench::glsl_4KiB(0);
   std::mutex mutex;
@@ -261,7 +263,8 @@ BENCHMARK(hit<MutexAroundAMapOfTexts, 1, false>)
     ->UseRealTime()
     ->MinTime(0.1);
 
-// Kernels that are stored and no longer in memory, on a device that makes nothing of them: claim, mark, read and check.
+// Kernels that are stored and no longer in memory, on a device that makes nothing of them: claim,
+// mark, read and check.
 
 struct WyeOnDisk {
   wye_bench::Folder folder;

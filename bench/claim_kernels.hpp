@@ -1,5 +1,6 @@
 #pragma once
-/// Three kernels to be compiled, in GLSL and in CUDA C++. Each needs the macro NUMBER, which makes it another kernel.
+/// Three kernels to be compiled, in GLSL and in CUDA C++. Each needs the macro NUMBER, which makes
+/// it another kernel.
 #include <wye/wye.hpp>
 
 #include <cstdint>
@@ -117,7 +118,8 @@ extern "C" __global__ void __launch_bounds__(128) typical(wye_span<float> x, uns
       .value();
 }
 
-/// A product of square matrices with gelu. A workgroup has a tile of 64 x 64, an invocation 4 x 4 of it.
+/// A product of square matrices with gelu. A workgroup has a tile of 64 x 64, an invocation 4 x 4
+/// of it.
 inline wye::AnyKernel complex_kernel(const std::string& number) {
   constexpr char glsl[] = R"(#version 450
 layout(local_size_x = 16, local_size_y = 16) in;

@@ -231,7 +231,8 @@ const std::vector<double>* numbers_of(const Results& results, const std::string&
   return found == results.numbers.end() || found->second.empty() ? nullptr : &found->second;
 }
 
-/// Returns the figure of `row` for each repetition; none if `row`, or the row to compare it with, has not run.
+/// Returns the figure of `row` for each repetition; none if `row`, or the row to compare it with,
+/// has not run.
 std::vector<double> figures(const Claim& claim, const std::string& row, const Results& results) {
   const std::vector<double>* const numbers = numbers_of(results, row, claim.counter);
   const std::vector<double>* const others =
@@ -260,7 +261,8 @@ void add_sentence(std::string& text, const std::string& sentence) {
   text += sentence;
 }
 
-/// Returns why a claim has no figure. A row skips itself where there is no card, and then needs no other reason.
+/// Returns why a claim has no figure. A row skips itself where there is no card, and then needs no
+/// other reason.
 std::string missing(const Claim& claim, const Results& results, bool has_card) {
   if (claim.on == "cuda" && !has_card) return claim.needs.empty() ? "Needs a card." : claim.needs;
   std::string text;

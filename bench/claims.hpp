@@ -1,5 +1,6 @@
 #pragma once
-/// The figures that the founding documents of wye state, and the benchmarks that measure them. Needs no Google Benchmark.
+/// The figures that the founding documents of wye state, and the benchmarks that measure them.
+/// Needs no Google Benchmark.
 #include <functional>
 #include <map>
 #include <optional>
@@ -8,7 +9,8 @@
 
 namespace wye_bench {
 
-/// The kind of a claimed figure: its unit, its direction, and its computation from the numbers of a row.
+/// The kind of a claimed figure: its unit, its direction, and its computation from the numbers of a
+/// row.
 enum class Figure {
   milliseconds,       ///< the time of an iteration, or a counter in seconds; at most
   megabytes,          ///< a counter in bytes; at most
@@ -38,12 +40,14 @@ struct Claim {
 /// Returns all claims, in the order of the table.
 const std::vector<Claim>& claims();
 
-/// Returns a regular expression for the names of the benchmarks that `list` needs, with any parameters after them.
+/// Returns a regular expression for the names of the benchmarks that `list` needs, with any
+/// parameters after them.
 std::string claims_filter(const std::vector<Claim>& list = claims());
 
 /// The results of a run.
 struct Results {
-  /// By "<work>/<peer>", seconds per iteration; by "<work>.<counter>/<peer>", the counter. One number per repetition.
+  /// By "<work>/<peer>", seconds per iteration; by "<work>.<counter>/<peer>", the counter. One
+  /// number per repetition.
   std::map<std::string, std::vector<double>, std::less<>> numbers;
   std::map<std::string, std::string, std::less<>> skipped;  ///< the message of each row that skipped itself
 };

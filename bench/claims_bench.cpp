@@ -1,5 +1,5 @@
-// The rows of claims (claims.cpp) that no other benchmark measures: one job from `submit` to the end of `wait`, a layer of
-// attention, the jobs that run at once, and the time to compile a kernel.
+// The rows of claims (claims.cpp) that no other benchmark measures: one job from `submit` to the
+// end of `wait`, a layer of attention, the jobs that run at once, and the time to compile a kernel.
 #include <benchmark/benchmark.h>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/axpy.hpp>
@@ -28,7 +28,8 @@ namespace {
 namespace workloads = wye::workloads;
 using wye_bench::values;
 
-/// Returns the runtime of a backend, the same one each time; null, with the row skipped, if it has no device.
+/// Returns the runtime of a backend, the same one each time; null, with the row skipped, if it has
+/// no device.
 wye::Runtime* runtime_on(benchmark::State& state, const std::string& backend) {
   static std::map<std::string, wye::Result<wye::Runtime>> all;
   auto at = all.find(backend);
@@ -38,7 +39,8 @@ wye::Runtime* runtime_on(benchmark::State& state, const std::string& backend) {
   return nullptr;
 }
 
-/// Runs a job as an application does that has other things to do meanwhile. Returns false, with the row skipped, if it fails.
+/// Runs a job as an application does that has other things to do meanwhile. Returns false, with the
+/// row skipped, if it fails.
 bool run_once(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const char* backend) {
   const auto done = runtime.submit(job, {.on = backend}).wait();
   if (!done) state.SkipWithError(done.error().sentence().c_str());
@@ -112,7 +114,8 @@ BENCHMARK_CAPTURE(product_job, cuda_1024, "cuda", 1024)->Name("claim_matmul_1024
 constexpr std::uint64_t tokens = 512, width = 576, head_size = 64, query_heads = 9, key_heads = 3;
 constexpr std::uint64_t heads_of_key = query_heads / key_heads;
 
-/// Arrays on the device. Query heads that do not share keys are neighbours: head `s * key_heads + h` uses the keys of head h.
+/// Arrays on the device. Query heads that do not share keys are neighbours: head `s * key_heads +
+/// h` uses the keys of head h.
 struct Layer {
   wye::Runtime& runtime;
   const char* backend;
@@ -168,7 +171,8 @@ void attention_layer(benchmark::State& state, const char* backend) {
   for (int i = 0; i <= jobs_before; ++i)
     if (!run_layer(state, layer, jobs)) return;
   {
-    // The first token sees only itself: its result is the product of its values and the last weights.
+    // The first token sees only itself: its result is the product of its values and the last
+    // weights.
     const auto v = layer.v.read(), y = layer.y.read();
     if (!v || !y) return state.SkipWithError("the result cannot be read");
     const auto to_y = values(query_heads * head_size * width, 9, 0.1f);
@@ -187,7 +191,8 @@ BENCHMARK_CAPTURE(attention_layer, cpu, "cpu")->Name("claim_attention_layer_cpu/
 BENCHMARK_CAPTURE(attention_layer, vulkan, "vulkan")->Name("claim_attention_layer_vulkan/wye")->UseRealTime();
 BENCHMARK_CAPTURE(attention_layer, cuda, "cuda")->Name("claim_attention_layer_cuda/wye")->UseRealTime();
 
-/// As many multiplications and additions as the layer has at least, on numbers that never leave their registers.
+/// As many multiplications and additions as the layer has at least, on numbers that never leave
+/// their registers.
 void attention_layer_peak(benchmark::State& state) {
   constexpr double projections = 2.0 * tokens * width * head_size * (2 * query_heads + 2 * key_heads);
   constexpr double pairs = query_heads * (tokens * (tokens + 1) / 2.0);  // of queries and keys
@@ -205,7 +210,8 @@ BENCHMARK(attention_layer_peak)->Name("claim_attention_layer_cpu/fma_peak")->Use
 
 // --- Jobs that run at once
 
-/// Each of 8 host functions waits for the others. The counter is the most that ran at the same time.
+/// Each of 8 host functions waits for the others. The counter is the most that ran at the same
+/// time.
 void jobs_at_once(benchmark::State& state) {
   constexpr std::uint32_t jobs = 8;
   std::atomic<std::uint32_t> running{0}, most{0};

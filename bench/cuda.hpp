@@ -11,8 +11,9 @@
 
 namespace wye_bench {
 
-/// Keeps the driver and its primary context open for later set-ups: opening them takes half a second. The context is not
-/// current. The process does not close them at its end, because the driver may have ended before.
+/// Keeps the driver and its primary context open for later set-ups: opening them takes half a
+/// second. The context is not current. The process does not close them at its end, because the
+/// driver may have ended before.
 inline RawCuda* kept = nullptr;
 inline void keep_driver() {
   std::string why;

@@ -1,7 +1,8 @@
-// CUDA: what wye adds to the bare driver. Each gives right results for random numbers before it is timed. On a machine without a
-// card each is skipped; tests/gpu/run.sh runs them where there is one.
-// On the stand-in for the driver (tests/with-stand-in-cuda.sh, --small) they show what wye's own code costs: "host_ns", this
-// thread's time for a launch, beside "same_calls", which calls the same functions of the driver and does nothing else.
+// CUDA: what wye adds to the bare driver. Each gives right results for random numbers before it is
+// timed. On a machine without a card each is skipped; tests/gpu/run.sh runs them where there is
+// one. On the stand-in for the driver (tests/with-stand-in-cuda.sh, --small) they show what wye's
+// own code costs: "host_ns", this thread's time for a launch, beside "same_calls", which calls the
+// same functions of the driver and does nothing else.
 #include <memory>
 #include <utility>
 
@@ -135,8 +136,8 @@ BENCHMARK_CAPTURE(dispatch_wye, batch, batch)->Name("cuda_dispatch_batch/wye")->
 BENCHMARK_CAPTURE(dispatch_raw, batch, batch)->Name("cuda_dispatch_batch/raw_cuda")->UseRealTime();
 BENCHMARK_CAPTURE(dispatch_same_calls, batch, batch)->Name("cuda_dispatch_batch/same_calls")->UseRealTime();
 
-// --- Waits for kernels that take longer: wye, a thread that only polls, and a thread that only sleeps. On the stand-in, the
-// time of a kernel is scripted.
+// --- Waits for kernels that take longer: wye, a thread that only polls, and a thread that only
+// sleeps. On the stand-in, the time of a kernel is scripted.
 
 /// Returns the kernel `name`, which adds after so many nanoseconds.
 std::string late_add(const std::string& name, int nanoseconds) {

@@ -1,5 +1,6 @@
-// CUDA: how near wye's kernels come to what the card can. Each gives right results for random numbers before it is timed. On a
-// machine without a card each is skipped; tests/gpu/run.sh runs them where there is one.
+// CUDA: how near wye's kernels come to what the card can. Each gives right results for random
+// numbers before it is timed. On a machine without a card each is skipped; tests/gpu/run.sh runs
+// them where there is one.
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/axpy.hpp>
@@ -43,7 +44,8 @@ std::optional<wye::Runtime> with_card(benchmark::State& state) {
   return *runtime;
 }
 
-/// Whether numbers here and there are the reference's, to `bound` of the largest; the reference knows the first ones.
+/// Whether numbers here and there are the reference's, to `bound` of the largest; the reference
+/// knows the first ones.
 template <class T>
 bool is_near(const wye::Array<T>& array, const std::vector<double>& expected, double bound) {
   const auto now = array.read();
@@ -70,7 +72,8 @@ void show_choices(benchmark::State& state, const std::vector<wye::VariantChoice>
   }
 }
 
-/// Runs a job once, looks at `result`, and runs it over and over. Where there are kernels to choose from, that is over by then.
+/// Runs a job once, looks at `result`, and runs it over and over. Where there are kernels to choose
+/// from, that is over by then.
 template <class T>
 void run_job(benchmark::State& state, wye::Runtime& runtime, const wye::Job& job, const wye::Array<T>& result,
              const std::vector<double>& expected, double bound) {
@@ -156,7 +159,8 @@ BENCHMARK_CAPTURE(copy_raw, attention, 2)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
-// --- Products: cuBLAS through wye, and wye's own kernel, where wye finds no cuBLAS (tests/gpu/run.sh hides it)
+// --- Products: cuBLAS through wye, and wye's own kernel, where wye finds no cuBLAS
+// (tests/gpu/run.sh hides it)
 
 std::size_t side() { return sized(4096, 96); }
 
@@ -345,7 +349,8 @@ BENCHMARK_CAPTURE(narrow_by_cublaslt, half_relu, false, true)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
-// --- Attention in one pass, beside cuBLAS's products with the weights of a matrix of scores in between
+// --- Attention in one pass, beside cuBLAS's products with the weights of a matrix of scores in
+// between
 
 wye::workloads::AttentionShape heads() {
   return {.heads = sized(16, 2), .queries = sized(4096, 70), .keys = sized(4096, 70), .head_size = 64};
@@ -389,7 +394,8 @@ void fused_attention(benchmark::State& state) {
   count_operations(state);
 }
 
-/// Of 16 bits. The counters have the least time of each variant: wye's own kernels and, if it is installed, cuDNN.
+/// Of 16 bits. The counters have the least time of each variant: wye's own kernels and, if it is
+/// installed, cuDNN.
 template <class T>
 void fused_attention_of(benchmark::State& state, bool causal, bool own) {
   auto runtime = with_card(state);

@@ -94,7 +94,8 @@ BENCHMARK(dispatch_batch_raw)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-// The same dispatches as jobs without order, each on memory of its own; the peer has them in one command buffer.
+// The same dispatches as jobs without order, each on memory of its own; the peer has them in one
+// command buffer.
 
 void dispatch_jobs_wye(benchmark::State& state) {
   auto runtime = wye::Runtime::open({.pool = {.backends = {"vulkan"}}});
@@ -130,7 +131,8 @@ BENCHMARK(dispatch_jobs_raw)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-// Requests with host memory of their own: those that wait share submissions and launches, or none does.
+// Requests with host memory of their own: those that wait share submissions and launches, or none
+// does.
 
 void small_requests(benchmark::State& state, std::uint32_t batch_limit) {
   auto runtime =
@@ -186,8 +188,8 @@ void roundtrip_copies(benchmark::State& state) {
 }
 BENCHMARK(roundtrip_copies)->Name("roundtrip_64MiB/two_copies")->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// A kernel that the process already used: the lookup and the dispatch. Each thread has a lane of its own on
-// one device.
+// A kernel that the process already used: the lookup and the dispatch. Each thread has a lane of
+// its own on one device.
 
 /// For all threads of a benchmark.
 struct Shared {

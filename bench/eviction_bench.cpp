@@ -1,5 +1,6 @@
-// How much a cache that is full still finds, and what another choice of victims would. No time is taken: what is
-// compared are requests that were not found after the start, which is the second half of each trace.
+// How much a cache that is full still finds, and what another choice of victims would. No time is
+// taken: what is compared are requests that were not found after the start, which is the second
+// half of each trace.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

@@ -1,5 +1,6 @@
 #pragma once
-// The measured work on a lane, the same for every backend: a kernel x[i] = x[i] <op> by, dispatched and waited for, and copies.
+// The measured work on a lane, the same for every backend: a kernel x[i] = x[i] <op> by, dispatched
+// and waited for, and copies.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -32,7 +33,8 @@ inline double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-/// Numbers from 1 to 2, or from 0 to 2^20; the same each time. Where there are many, they come again after a prime number.
+/// Numbers from 1 to 2, or from 0 to 2^20; the same each time. Where there are many, they come
+/// again after a prime number.
 template <class T>
 std::vector<T> random_values(std::size_t n, unsigned seed = 1) {
   constexpr std::size_t period = 1'000'003;
@@ -48,8 +50,8 @@ std::vector<T> random_values(std::size_t n, unsigned seed = 1) {
   return values;
 }
 
-/// Counts this thread's processor time for each of `n` things that an iteration does: "host_ns". bench/count.sh counts
-/// instructions between its two ends, and knows them by their names.
+/// Counts this thread's processor time for each of `n` things that an iteration does: "host_ns".
+/// bench/count.sh counts instructions between its two ends, and knows them by their names.
 class HostTime {
  public:
   [[gnu::noinline]] explicit HostTime(benchmark::State& state, double n = 1)

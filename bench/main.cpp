@@ -1,8 +1,9 @@
-// wye_bench: runs every benchmark with a name of the form <work>/<peer>, one work after the other and all of one work in
-// turns, and then compares wye with its peers. A work's rows are written as soon as it ends: a killed run keeps them.
-// Options are Google Benchmark's, --ratios=FILE for the comparison as JSON, --claims=FILE for a Markdown table of the claims
-// (claims.cpp), and --small for sizes of CUDA's that a stand-in for a card can take: its ratios have no bars. With --claims and
-// without a filter, only the rows run that the claims need.
+// wye_bench: runs every benchmark with a name of the form <work>/<peer>, one work after the other
+// and all of one work in turns, and then compares wye with its peers. A work's rows are written as
+// soon as it ends: a killed run keeps them. Options are Google Benchmark's, --ratios=FILE for the
+// comparison as JSON, --claims=FILE for a Markdown table of the claims (claims.cpp), and --small
+// for sizes of CUDA's that a stand-in for a card can take: its ratios have no bars. With --claims
+// and without a filter, only the rows run that the claims need.
 #include <benchmark/benchmark.h>
 
 #include <CLI/CLI.hpp>
@@ -44,7 +45,8 @@ std::vector<std::string> selected() {
   return names;
 }
 
-/// Returns each work with the regular expression of its selected benchmarks, in the order of the first ones.
+/// Returns each work with the regular expression of its selected benchmarks, in the order of the
+/// first ones.
 std::vector<std::pair<std::string, std::string>> works() {
   std::vector<std::pair<std::string, std::string>> all;
   for (const std::string& name : selected()) {

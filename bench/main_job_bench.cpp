@@ -1,5 +1,6 @@
-// The steps of the main job (examples/document_network) as jobs, and the same kernels called by hand on a lease of the same
-// device. The kernels are plain ones, since those of the workloads can be called through jobs only.
+// The steps of the main job (examples/document_network) as jobs, and the same kernels called by
+// hand on a lease of the same device. The kernels are plain ones, since those of the workloads can
+// be called through jobs only.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 

@@ -1,4 +1,5 @@
-// Two stages, the copy of an array to a device and a kernel on it, each as long as the other: the copies are to be hidden.
+// Two stages, the copy of an array to a device and a kernel on it, each as long as the other: the
+// copies are to be hidden.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -20,7 +21,8 @@ namespace {
 using Number = std::uint32_t;
 using Mix = wye::Kernel<wye::Read<Number>, wye::ReadWrite<Number>, Number>;
 
-/// What an item does, a GPU of one processor does slowly. In CUDA C++ it is the text that the stand-in for the driver knows.
+/// What an item does, a GPU of one processor does slowly. In CUDA C++ it is the text that the
+/// stand-in for the driver knows.
 const Mix& mix() {
   static const auto kernel = Mix::make({.name = "mix",
                                         .sources = {wye::Glsl{.text = R"(#version 450
@@ -48,7 +50,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 /// Arrays, and a kernel whose grid makes it as long as the copy of an array.
 class Pipeline {
  public:
-  /// Returns the pipeline of a backend, the same one each time, so that all rows have the same grid; null if it has none.
+  /// Returns the pipeline of a backend, the same one each time, so that all rows have the same
+  /// grid; null if it has none.
   static Pipeline* of(const std::string& backend) {
     static std::map<std::string, std::optional<Pipeline>> all;
     const auto [at, is_new] = all.try_emplace(backend);
@@ -72,13 +75,14 @@ class Pipeline {
     }
     return true;
   }
-  /// Runs the jobs of arrays that `write` has written, and of arrays that are on the device. Return seconds; negative if a
-  /// job failed.
+  /// Runs the jobs of arrays that `write` has written, and of arrays that are on the device. Return
+  /// seconds; negative if a job failed.
   double copies() { return jobs(1); }
   double copies_and_kernels() { return jobs(items_); }
   double kernels() { return jobs(items_); }
-  /// Runs the kernels while a thread copies as many bytes from host to host. Returns the seconds until both have completed. Both
-  /// stages share caches, memory and the threads of a driver that emulates a GPU, as they do in the pipeline.
+  /// Runs the kernels while a thread copies as many bytes from host to host. Returns the seconds
+  /// until both have completed. Both stages share caches, memory and the threads of a driver that
+  /// emulates a GPU, as they do in the pipeline.
   double kernels_beside_copies() {
     const std::vector<std::vector<Number>> sources(from_.size(), std::vector<Number>(from_[0].size(), 1));
     std::vector<std::vector<Number>> targets = sources;

@@ -1,4 +1,5 @@
-// The cost of a lease, of a switch between contexts, and of a lane of the CPU below jobs and tickets.
+// The cost of a lease, of a switch between contexts, and of a lane of the CPU below jobs and
+// tickets.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -35,8 +36,8 @@ void lease_return_together(benchmark::State& state) {
 BENCHMARK(lease_return_together)->Name("lease_return_2_threads/wye")->Threads(2)->UseRealTime();
 BENCHMARK(lease_return_together)->Name("lease_return_8_threads/wye")->Threads(8)->UseRealTime();
 
-/// Leases each context of a pool for the first time, and submits to it. Each iteration opens its own pool. The counters are the
-/// mean bytes of a context over the first 1, 16 and 64 contexts.
+/// Leases each context of a pool for the first time, and submits to it. Each iteration opens its
+/// own pool. The counters are the mean bytes of a context over the first 1, 16 and 64 contexts.
 void context_cold(benchmark::State& state, const char* backend) {
   constexpr int contexts = 64;
   double bytes[3] = {};
@@ -74,8 +75,9 @@ BENCHMARK_CAPTURE(context_cold, vulkan, "vulkan")
     ->UseManualTime()
     ->Iterations(4);
 
-/// Submits to one context, then twice to another one. The first submission to the other context is a switch, the second is not.
-/// The counters are percentiles of the difference of their times, in seconds.
+/// Submits to one context, then twice to another one. The first submission to the other context is
+/// a switch, the second is not. The counters are percentiles of the difference of their times, in
+/// seconds.
 void context_switch(benchmark::State& state, const char* from, const char* to) {
   auto pool = wye::ContextPool::open({.backends = {from, to}});
   if (!pool) return state.SkipWithError(pool.error().sentence().c_str());

@@ -41,8 +41,8 @@ std::string read_file(const std::filesystem::path& path);
 /// The running program, and the files beside it.
 std::filesystem::path this_program();
 
-/// What wye_bench does when it is one of several processes that start at once: makes 32 kernels ready, and writes how
-/// many it built. Returns the status of the process.
+/// What wye_bench does when it is one of several processes that start at once: makes 32 kernels
+/// ready, and writes how many it built. Returns the status of the process.
 int ask_for_kernels(const std::string& cache_directory);
 
 }  // namespace wye_bench

@@ -6,7 +6,8 @@
 
 namespace wye_bench {
 
-/// Returns the value below which the share `q` of `values` lies, with linear interpolation. There is at least one value.
+/// Returns the value below which the share `q` of `values` lies, with linear interpolation. There
+/// is at least one value.
 inline double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   const double at = q * static_cast<double>(values.size() - 1);

@@ -12,8 +12,8 @@
 namespace wye_bench {
 namespace {
 
-// The bars wye has set itself. A peer that is a number is a fixed cost, in seconds where it is a time: the ratio is to
-// that.
+// The bars wye has set itself. A peer that is a number is a fixed cost, in seconds where it is a
+// time: the ratio is to that.
 struct Bar {
   std::string_view work;
   std::string_view peer;

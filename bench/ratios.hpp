@@ -1,6 +1,7 @@
 #pragma once
-// The costs of wye as a multiple of those of a peer for the same work: time, and every other counter of a benchmark as a
-// work of its own, "<work>.<counter>". Work without measured time is compared by its counters only.
+// The costs of wye as a multiple of those of a peer for the same work: time, and every other
+// counter of a benchmark as a work of its own, "<work>.<counter>". Work without measured time is
+// compared by its counters only.
 #include <benchmark/benchmark.h>
 
 #include <functional>

@@ -18,8 +18,8 @@ using wye_bench::NetworkScene;
 constexpr workloads::Picture picture{.width = NetworkScene::width, .height = NetworkScene::height};
 const workloads::NetworkPictureOptions options{.view = {.scale = NetworkScene::scale}};
 
-/// Draws frames on a device whose memory holds the network. Each frame is copied to the host. The frames before those that are
-/// timed compile the kernels and choose among their variants.
+/// Draws frames on a device whose memory holds the network. Each frame is copied to the host. The
+/// frames before those that are timed compile the kernels and choose among their variants.
 void frames(benchmark::State& state, const char* backend, bool moves) {
   auto runtime = wye::Runtime::open({.pool = {.backends = {backend}}});
   if (!runtime) {

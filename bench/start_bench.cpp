@@ -1,5 +1,5 @@
-// The benefit of a directory of compiled kernels for processes that start: to the second run of the main job, and to
-// several processes that start at once.
+// The benefit of a directory of compiled kernels for processes that start: to the second run of the
+// main job, and to several processes that start at once.
 #include <benchmark/benchmark.h>
 #include <wye/wye.hpp>
 
@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 using wye_bench::Folder;
 using wye_bench::Process;
 
-/// A process takes its compiled kernels from `directory` and from nowhere else, its driver's own cache included.
+/// A process takes its compiled kernels from `directory` and from nowhere else, its driver's own
+/// cache included.
 std::vector<std::string> environment(const fs::path& directory, bool driver_cache) {
   return {"WYE_CACHE_DIR=" + (directory / "wye").string(), "XDG_CACHE_HOME=" + directory.string(),
           std::string("MESA_SHADER_CACHE_DISABLE=") + (driver_cache ? "false" : "true")};
@@ -47,7 +48,8 @@ void write_documents(const fs::path& folder) {
   }
 }
 
-/// Runs it once, with the kernels that are in `cache`, and gives how many of its steps built one; -1 where it failed.
+/// Runs it once, with the kernels that are in `cache`, and gives how many of its steps built one;
+/// -1 where it failed.
 int run_main_job(const Folder& folder, const fs::path& cache, bool driver_cache) {
   const fs::path json = folder.path() / "report.json";
   Process process(wye_bench::this_program().replace_filename("document_network"),

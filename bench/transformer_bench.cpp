@@ -1,5 +1,5 @@
-// Blocks of a decoder, 576 wide: 9 heads of 64, 3 key/value heads, 1,536 hidden. bench/peers/transformer_onnxruntime.py times
-// onnxruntime with rows of the same names.
+// Blocks of a decoder, 576 wide: 9 heads of 64, 3 key/value heads, 1,536 hidden.
+// bench/peers/transformer_onnxruntime.py times onnxruntime with rows of the same names.
 #include <benchmark/benchmark.h>
 #include <wye/runtime/runtime.hpp>
 #include <wye/workloads/transformer.hpp>

@@ -147,8 +147,8 @@ BENCHMARK_CAPTURE(change_floor, normalize, ten_million)
     ->Name("normalize_10M_cpu/memory_floor")
     ->UseRealTime();
 
-/// Rows of 1,024 numbers: 16 MiB, which the last cache may hold, and 512 MiB, which it cannot hold. In a cache, the
-/// exponentials take longer than reading and writing.
+/// Rows of 1,024 numbers: 16 MiB, which the last cache may hold, and 512 MiB, which it cannot hold.
+/// In a cache, the exponentials take longer than reading and writing.
 void softmax_wye(benchmark::State& state, std::size_t rows) {
   auto v = values(rows * 1024, 4);
   run(state, workloads::softmax(v, 1024));
@@ -330,8 +330,8 @@ void scan_wye(benchmark::State& state) {
 }
 BENCHMARK(scan_wye)->Name("scan_64M_cpu/wye")->UseRealTime();
 
-/// Reads each of the numbers twice and writes as many: parts of a long row can be scanned at the same time only after
-/// the sums of the parts before.
+/// Reads each of the numbers twice and writes as many: parts of a long row can be scanned at the
+/// same time only after the sums of the parts before.
 void scan_floor(benchmark::State& state) {
   const auto v = values(sixty_four_million, 11);
   std::vector<float> sums(v.size());
@@ -426,7 +426,8 @@ void top_k_wye(benchmark::State& state) {
 BENCHMARK(top_k_wye)->Name("top_100_of_10M_cpu/wye")->UseRealTime();
 BENCHMARK_CAPTURE(read_some, top_k, ten_million)->Name("top_100_of_10M_cpu/memory_floor")->UseRealTime();
 
-// --- attention: 8 heads of 1024 queries and keys of 64 numbers, beside the three workloads that make the same by way of scores
+// --- attention: 8 heads of 1024 queries and keys of 64 numbers, beside the three workloads that
+// make the same by way of scores
 
 constexpr workloads::AttentionShape heads{.heads = 8, .queries = 1024, .keys = 1024, .head_size = 64};
 constexpr std::size_t numbers_of_heads = heads.heads * heads.queries * heads.head_size;
@@ -455,7 +456,8 @@ void attention_by_scores(benchmark::State& state) {
 }
 BENCHMARK(attention_by_scores)->Name("attention_8x1024x64_cpu/three_workloads")->UseRealTime();
 
-// --- attention of one new token of 8 sequences to 4,096 cached ones, beside one read of their keys and values
+// --- attention of one new token of 8 sequences to 4,096 cached ones, beside one read of their keys
+// and values
 
 constexpr workloads::SequenceShape decoded{.heads = 9, .key_value_heads = 3, .head_size = 64};
 constexpr std::size_t decoded_sequences = 8, decoded_tokens = 4096,
@@ -543,7 +545,8 @@ void csr_multiply_one_thread(benchmark::State& state) {
 }
 BENCHMARK(csr_multiply_one_thread)->Name("csr_multiply_10M_cpu/one_thread_csr")->UseRealTime();
 
-// --- PageRank: 20 iterations, beside as many products of the matrix and a vector as scipy makes them
+// --- PageRank: 20 iterations, beside as many products of the matrix and a vector as scipy makes
+// them
 
 constexpr std::uint32_t nodes = 100'000, links_in_all = 1'000'000;
 constexpr std::uint32_t iterations = 20;

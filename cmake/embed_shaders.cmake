@@ -57,7 +57,7 @@ list(REMOVE_DUPLICATES names)
 set(header "// Written by wye's build from shaders/.\n#pragma once\n#include \"${types}\"\n\n")
 # Every supported compiler takes literals of more than the 65,536 bytes of the standard; clang warns about them.
 string(APPEND header "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n")
-string(APPEND header "namespace wye {\ninline namespace v0 {\nnamespace ${room} {\nnamespace kernels {\n\n"
+string(APPEND header "namespace wye::inline v0::${room}::kernels {\n\n"
   "using namespace std::string_view_literals;\n\n")
 foreach(name IN LISTS names)
   set(members ".name = \"${name}\"")
@@ -77,6 +77,6 @@ foreach(name IN LISTS names)
   endforeach()
   string(APPEND header "inline constexpr KernelText ${name}{${members}};\n\n")
 endforeach()
-string(APPEND header "}  // namespace kernels\n}  // namespace ${room}\n}  // namespace v0\n}  // namespace wye\n"
+string(APPEND header "}  // namespace wye::${room}::kernels\n"
   "#pragma GCC diagnostic pop\n")
 file(WRITE ${output} "${header}")

@@ -8,8 +8,8 @@
 int main() {
   using namespace std::chrono_literals;
 
-  // The parameter list is the schema. A source that disagrees is an error; a host function that disagrees does not
-  // compile.
+  // The parameter list is the schema. A source that disagrees is an error; a host function that
+  // disagrees does not compile.
   const auto scale = wye::Kernel<wye::ReadWrite<float>, float>::make({
       .name = "scale",
       .sources = {wye::Glsl{.text = R"(#version 450

@@ -15,7 +15,8 @@ int main() {
   wye::Array<float> a = runtime->array(ones), b = runtime->array(ones);
   wye::Array<float> c = runtime->array<float>(n * n);
 
-  // No fence or barrier: each job starts when its inputs are complete. read() returns the error of a failed job.
+  // No fence or barrier: each job starts when its inputs are complete. read() returns the error of
+  // a failed job.
   (void)runtime->submit(wye::workloads::normalize(a, n));
   (void)runtime->submit(wye::workloads::matmul(a, b, c));
 

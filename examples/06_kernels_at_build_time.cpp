@@ -1,5 +1,6 @@
-// Kernels compiled with the program: their errors are build errors, and the program needs no compiler at run time. In
-// CMakeLists.txt, wye_add_kernels(<target> kernels/saxpy.comp) generates <kernels/saxpy.hpp>.
+// Kernels compiled with the program: their errors are build errors, and the program needs no
+// compiler at run time. In CMakeLists.txt, wye_add_kernels(<target> kernels/saxpy.comp) generates
+// <kernels/saxpy.hpp>.
 #include <cstdio>
 #include <kernels/saxpy.hpp>
 #include <span>
@@ -7,8 +8,8 @@
 #include <wye/wye.hpp>
 
 int main() {
-  // The shader defines the parameters: two buffers, of which the second is written, and a number. Additional sources, here a
-  // function for the CPU, must agree.
+  // The shader defines the parameters: two buffers, of which the second is written, and a number.
+  // Additional sources, here a function for the CPU, must agree.
   const auto saxpy =
       kernels::saxpy({wye::host([](wye::Range range, std::span<const float> x, std::span<float> y, float a) {
         for (auto i : range) y[i] += a * x[i];

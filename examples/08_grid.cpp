@@ -30,8 +30,8 @@ int main() {
                   })},
   });
 
-  // Multiplies row and column numbers in a grid of two dimensions. In a host function, item i is column i % width of row
-  // i / width.
+  // Multiplies row and column numbers in a grid of two dimensions. In a host function, item i is
+  // column i % width of row i / width.
   const auto multiply = wye::Kernel<wye::Write<std::uint32_t>, std::uint32_t>::make({
       .name = "multiply",
       .sources = {wye::Glsl{.text = R"(#version 450

@@ -1,4 +1,5 @@
-// Uses the program's own Vulkan device and its memory. The device orders the work of both; no thread waits.
+// Uses the program's own Vulkan device and its memory. The device orders the work of both; no
+// thread waits.
 #include <cstdio>
 #include <mutex>
 #include <wye/base/dynamic_library.hpp>

@@ -1,5 +1,5 @@
-// A kernel in Slang: one text for every GPU. Without the Slang compiler, the host function runs, and the explanation has
-// the reason.
+// A kernel in Slang: one text for every GPU. Without the Slang compiler, the host function runs,
+// and the explanation has the reason.
 #include <cmath>
 #include <cstdio>
 #include <span>

@@ -1,5 +1,6 @@
-// Hot reload: after a kernel's file is saved, later jobs run the new text. A text that does not compile is reported, and the
-// kernel does not change. WYE_HOT_RELOAD=1 enables it in any program that reads kernels from files.
+// Hot reload: after a kernel's file is saved, later jobs run the new text. A text that does not
+// compile is reported, and the kernel does not change. WYE_HOT_RELOAD=1 enables it in any program
+// that reads kernels from files.
 #include <condition_variable>
 #include <cstdio>
 #include <fstream>

@@ -1,4 +1,5 @@
-// Cancels jobs: a queued job completes at once, a running host function when it tests its StopToken.
+// Cancels jobs: a queued job completes at once, a running host function when it tests its
+// StopToken.
 #include <atomic>
 #include <chrono>
 #include <cstdio>

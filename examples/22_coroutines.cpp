@@ -1,4 +1,5 @@
-// A coroutine that awaits jobs: steps in order, each after the result of the one before, and no thread that waits.
+// A coroutine that awaits jobs: steps in order, each after the result of the one before, and no
+// thread that waits.
 #include <coroutine>
 #include <cstdio>
 #include <exception>
@@ -11,7 +12,8 @@
 #include <wye/workloads/axpy.hpp>
 #include <wye/wye.hpp>
 
-// A coroutine that starts at once and leaves its result in a future. Most hosts have a type like it.
+// A coroutine that starts at once and leaves its result in a future. Most hosts have a type like
+// it.
 struct Task {
   struct promise_type {
     std::promise<std::string> promise;
@@ -27,7 +29,8 @@ struct Task {
 Task run(wye::Runtime& runtime, const std::vector<float>& x, std::vector<float>& sum) {
   auto first = co_await runtime.submit(wye::workloads::axpy(2.0f, x, sum));
   if (!first) co_return first.error().describe();
-  // From here on it runs on the thread that completed the job. `resume_on` continues on a thread of the host instead.
+  // From here on it runs on the thread that completed the job. `resume_on` continues on a thread of
+  // the host instead.
   const float factor = sum[0] > 3.0f ? -1.0f : 1.0f;
   auto second = co_await runtime.submit(wye::workloads::axpy(factor, x, sum));
   if (!second) co_return second.error().describe();
@@ -41,7 +44,8 @@ int main() {
   const std::vector<float> x(100'000, 1.0f);
   std::vector<float> sum(x.size(), 2.0f), other(x.size(), 2.0f);
   Task task = run(*runtime, x, sum);
-  // A future is the other way to hand over a result. The job borrows x and other until the future is ready.
+  // A future is the other way to hand over a result. The job borrows x and other until the future
+  // is ready.
   std::future<wye::Result<wye::Outcome>> future =
       wye::to_future(runtime->submit(wye::workloads::axpy(1.0f, x, other)));
 

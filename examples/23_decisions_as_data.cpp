@@ -1,4 +1,5 @@
-// Reads decisions as data: which device ran the last jobs, and why the others did not, as JSON for a log or a page.
+// Reads decisions as data: which device ran the last jobs, and why the others did not, as JSON for
+// a log or a page.
 #include <chrono>
 #include <cstdio>
 #include <vector>
@@ -20,7 +21,8 @@ int main() {
   // One job: each device with its verdict, as JSON.
   std::puts(ticket.explain().json().c_str());
 
-  // The last jobs of the scheduler, the oldest first. Nothing had to be kept for it: not even the tickets.
+  // The last jobs of the scheduler, the oldest first. Nothing had to be kept for it: not even the
+  // tickets.
   for (const wye::Placement& placement : runtime->scheduler().recent()) {
     std::printf("%llu %-10s %-8s on %-8s waited %7.1f us, ran %7.1f us",
                 static_cast<unsigned long long>(placement.number), placement.job.c_str(),

@@ -1,4 +1,5 @@
-// Slices of one array: independent jobs, each result read as soon as it is there, and only what is used is transferred.
+// Slices of one array: independent jobs, each result read as soon as it is there, and only what is
+// used is transferred.
 #include <cstdint>
 #include <cstdio>
 #include <vector>

@@ -57,7 +57,8 @@ int main() {
   if (auto done = before.wait(); !done) return fail(done.error());
   if (auto done = after.wait(); !done) return fail(done.error());
 
-  // A plan is saved as JSON. On the next start it places the graph as before, or the error names what differs.
+  // A plan is saved as JSON. On the next start it places the graph as before, or the error names
+  // what differs.
   auto saved = wye::PlanDescription::from_json(plan->json());
   if (!saved) return fail(saved.error());
   auto again = graph.compile(*runtime, {.name = "frame", .placement = *saved});

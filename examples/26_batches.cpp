@@ -37,7 +37,8 @@ int main() {
   }
   if (!runtime) return fail(runtime.error());
 
-  // One layer of a network: y = weights * x. Each request has an x and a y of its own: these are batchable.
+  // One layer of a network: y = weights * x. Each request has an x and a y of its own: these are
+  // batchable.
   const auto layer = wye::Kernel<Read<float>, Read<float>, Write<float>, std::uint32_t>::make({
       .name = "layer",
       .sources = {wye::Glsl{.text = text},

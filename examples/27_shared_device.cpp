@@ -1,4 +1,5 @@
-// An export, a preview and a plug-in share one processor. The preview goes first, and each message names the holder of a lane.
+// An export, a preview and a plug-in share one processor. The preview goes first, and each message
+// names the holder of a lane.
 #include <chrono>
 #include <cstdio>
 #include <optional>

@@ -1,4 +1,5 @@
-// Jobs share a budget of device memory: they wait for each other, and say so. A job that never fits is an error at once.
+// Jobs share a budget of device memory: they wait for each other, and say so. A job that never fits
+// is an error at once.
 #include <cstdint>
 #include <cstdio>
 #include <span>

@@ -1,4 +1,5 @@
-// A decoder serves requests in batches: they join and leave between steps. On a device, each gets the tokens that it gets alone.
+// A decoder serves requests in batches: they join and leave between steps. On a device, each gets
+// the tokens that it gets alone.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

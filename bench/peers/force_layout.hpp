@@ -1,5 +1,6 @@
 #pragma once
-/// A layout of a network as a program computes it without a library: float64, one thread, each pair of nodes once.
+/// A layout of a network as a program computes it without a library: float64, one thread, each pair
+/// of nodes once.
 #include <cstddef>
 #include <cstdint>
 #include <span>

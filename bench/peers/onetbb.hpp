@@ -7,8 +7,8 @@
 
 namespace wye_bench {
 
-/// Of Taskflow, the other peer, Debian has no package. StarPU is left out: its workers poll, which takes a processor from
-/// everything that is measured in turns with it.
+/// Of Taskflow, the other peer, Debian has no package. StarPU is left out: its workers poll, which
+/// takes a processor from everything that is measured in turns with it.
 class OneTbb {
  public:
   OneTbb();

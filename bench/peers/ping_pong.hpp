@@ -1,5 +1,6 @@
 #pragma once
-// Two threads that hand each other the turn through a futex: the least that waiting for another thread can cost.
+// Two threads that hand each other the turn through a futex: the least that waiting for another
+// thread can cost.
 #include <atomic>
 #include <cstdint>
 #include <thread>

@@ -7,7 +7,8 @@
 
 namespace wye_bench {
 
-/// One stream of the first card, on its primary context. Calls return false where the driver refuses.
+/// One stream of the first card, on its primary context. Calls return false where the driver
+/// refuses.
 class RawCuda {
  public:
   /// Null, and the reason, where there is no card.
@@ -34,8 +35,9 @@ class RawCuda {
   bool record(int times, unsigned blocks, unsigned threads, void* parameters, std::size_t bytes);
   bool launch_graph();
 
-  // The calls that wye makes around a submission: it makes the context current, and then what was; it puts an event
-  // behind, looks for that as long as wye does, and then sleeps; `wait` does as the context does, which may be to spin.
+  // The calls that wye makes around a submission: it makes the context current, and then what was;
+  // it puts an event behind, looks for that as long as wye does, and then sleeps; `wait` does as
+  // the context does, which may be to spin.
   bool enter();
   bool leave();
   bool mark();

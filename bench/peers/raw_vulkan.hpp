@@ -6,16 +6,19 @@
 
 namespace wye_bench {
 
-// One device, one queue, one storage buffer at set 0 binding 0 in mapped memory, one push constant, one kernel.
+// One device, one queue, one storage buffer at set 0 binding 0 in mapped memory, one push constant,
+// one kernel.
 class RawVulkan {
  public:
   // Null where there is no Vulkan device, or something failed.
   static std::unique_ptr<RawVulkan> open(const std::string& glsl, std::uint64_t buffer_bytes);
-  // Another one on the same device and queue, for another thread; this one must not be one of those itself.
+  // Another one on the same device and queue, for another thread; this one must not be one of those
+  // itself.
   std::unique_ptr<RawVulkan> beside(const std::string& glsl, std::uint64_t buffer_bytes) const;
   ~RawVulkan();
 
-  // Records `dispatches` dispatches of one workgroup, each after a barrier for the writes of the previous one.
+  // Records `dispatches` dispatches of one workgroup, each after a barrier for the writes of the
+  // previous one.
   void record(std::uint32_t dispatches, float push_constant);
   // Makes the pipeline again, for a host that keeps none; earlier recordings use the old one.
   bool make_pipeline_again();

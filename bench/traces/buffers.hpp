@@ -7,8 +7,8 @@
 
 namespace wye_bench {
 
-/// Returns what each of several programs did, event by event: n > 0 creates a buffer of n bytes; -n destroys the n-th
-/// youngest buffer of the program.
+/// Returns what each of several programs did, event by event: n > 0 creates a buffer of n bytes; -n
+/// destroys the n-th youngest buffer of the program.
 std::span<const std::span<const std::int32_t>> recorded_buffers();
 
 /// One event of all programs.
@@ -17,8 +17,8 @@ struct BufferEvent {
   std::uint64_t bytes = 0;   ///< 0: it is destroyed
 };
 
-/// The programs as parts of one: their events take turns at random, the same ones each time. What a program left alive at
-/// its end is destroyed then.
+/// The programs as parts of one: their events take turns at random, the same ones each time. What a
+/// program left alive at its end is destroyed then.
 struct BufferTrace {
   std::vector<BufferEvent> events;
   std::size_t most_alive = 0;    ///< buffers

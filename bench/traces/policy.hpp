@@ -1,6 +1,7 @@
 #pragma once
-/// What becomes of a trace: in the cache itself, and in the plainest form of policies to compare it with. Every kernel
-/// takes one place, and who asks for one that is not there gets it into the cache.
+/// What becomes of a trace: in the cache itself, and in the plainest form of policies to compare it
+/// with. Every kernel takes one place, and who asks for one that is not there gets it into the
+/// cache.
 #include <wye/cache/shader_cache.hpp>
 
 #include <cstdint>
@@ -27,12 +28,14 @@ Outcome in_cache(const Trace& trace, std::uint32_t room, wye::Eviction eviction)
 Outcome in_fifo(const Trace& trace, std::uint32_t room);
 /// What was used longest ago goes.
 Outcome in_lru(const Trace& trace, std::uint32_t room);
-/// Of what was used once, and then of what was used again, which has up to 80 % of the room, what was used longest ago
-/// goes. What exceeds that share begins anew.
-/// Source: Karedla, Love, Wherry: Caching Strategies to Improve Disk System Performance, IEEE Computer 27 (3), 1994.
+/// Of what was used once, and then of what was used again, which has up to 80 % of the room, what
+/// was used longest ago goes. What exceeds that share begins anew.
+/// Source: Karedla, Love, Wherry: Caching Strategies to Improve Disk System Performance, IEEE
+///         Computer 27 (3), 1994.
 Outcome in_slru(const Trace& trace, std::uint32_t room);
 /// What is needed again last goes: nobody who does not know the future finds more.
-/// Source: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems Journal 5 (2), 1966.
+/// Source: Belady: A Study of Replacement Algorithms for a Virtual-Storage Computer, IBM Systems
+///         Journal 5 (2), 1966.
 Outcome in_belady(const Trace& trace, std::uint32_t room);
 
 }  // namespace wye_bench

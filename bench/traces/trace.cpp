@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t length = 60'000;
 constexpr std::uint32_t kernel_count = 3'000;
 
-/// Ranks from 0, in proportion to 1 / (rank + 1)^exponent. Distributions of the standard library differ from one to the
-/// other; this one is the same everywhere.
+/// Ranks from 0, in proportion to 1 / (rank + 1)^exponent. Distributions of the standard library
+/// differ from one to the other; this one is the same everywhere.
 class Zipf {
  public:
   Zipf(std::uint32_t ranks, double exponent, unsigned seed) : random_(seed) {

@@ -1,5 +1,6 @@
 #pragma once
-/// Which kernels are asked for in which order: recorded from our workloads, and made with published parameters.
+/// Which kernels are asked for in which order: recorded from our workloads, and made with published
+/// parameters.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// Follows the Collatz trajectories of many numbers, in order, around known records, or at random. Writes the running records of
-// steps and of height as CSV, and a picture of all trajectories.
+// Follows the Collatz trajectories of many numbers, in order, around known records, or at random.
+// Writes the running records of steps and of height as CSV, and a picture of all trajectories.
 #include <wye/workloads/collatz.hpp>
 #include <wye/wye.hpp>
 

@@ -44,8 +44,8 @@ std::vector<float> transposed(const Vectors& vectors) {
   return values;
 }
 
-/// Compares all documents and keeps the nearest of each, with their attention. All similarities of ten thousand
-/// documents would take 400 MB, so they are computed in blocks of rows.
+/// Compares all documents and keeps the nearest of each, with their attention. All similarities of
+/// ten thousand documents would take 400 MB, so they are computed in blocks of rows.
 wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progress, Analysis& analysis) {
   const std::size_t count = vectors.rows;
   const std::size_t rows_at_once = std::clamp<std::size_t>(most_similarities / count, 1, count);
@@ -91,7 +91,8 @@ wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progr
   return {};
 }
 
-/// Returns the links for PageRank: to each neighbour as many as its parts of the attention, at least one.
+/// Returns the links for PageRank: to each neighbour as many as its parts of the attention, at
+/// least one.
 workloads::LinksTo links(const Neighbours& neighbours) {
   std::vector<std::uint32_t> offsets{0}, targets;
   for (const std::vector<Link>& of_one : neighbours) {

@@ -21,12 +21,12 @@ inline constexpr Color paper{1.0, 1.0, 1.0}, ink{0.13, 0.14, 0.17}, quiet{0.42, 
     faint{0.80, 0.81, 0.84}, wash{0.955, 0.960, 0.968};
 }
 
-/// Returns the colour of `value`, 0 to 1, on the scale "viridis": even steps look even, also to the colour-blind and in
-/// grey.
+/// Returns the colour of `value`, 0 to 1, on the scale "viridis": even steps look even, also to the
+/// colour-blind and in grey.
 Color viridis(double value);
 
-/// Returns the colour of kind `index`. Seven colours that the colour-blind can distinguish, then grey. Source: Okabe
-/// and Ito, "Color universal design", 2008.
+/// Returns the colour of kind `index`. Seven colours that the colour-blind can distinguish, then
+/// grey. Source: Okabe and Ito, "Color universal design", 2008.
 Color kind_color(std::size_t index);
 
 struct Point {
@@ -60,7 +60,8 @@ class Canvas {
   void fill(const Box& box, Color color);
   void frame(const Box& box, Color color, double thickness = 1);
   void line(Point from, Point to, Color color, double thickness = 1);
-  /// Draws an arc between two points; `bend` is its distance from the straight line, relative to the length.
+  /// Draws an arc between two points; `bend` is its distance from the straight line, relative to
+  /// the length.
   void curve(Point from, Point to, double bend, Color color, double thickness = 1);
   void area(const std::vector<Point>& outline, Color color);
   void disc(Point center, double radius, Color color);

@@ -39,7 +39,8 @@ std::optional<Mistake> check(const Options& options) {
 /// Declares the options and their help. Parsing writes to `options`, which must outlive it.
 void declare(CLI::App& app, Options& options) {
   const auto add = [&](const char* name, const char* type, auto& value, const std::string& help) {
-    // Zero values are allowed here and refused after parsing: otherwise an option takes the next one as its value.
+    // Zero values are allowed here and refused after parsing: otherwise an option takes the next
+    // one as its value.
     app.add_option(name, value, help)
         ->type_name(type)
         ->expected(0, 1)

@@ -41,7 +41,8 @@ void note_file(const std::string& path, bool link, std::vector<Found>& found, Sk
     found.push_back({path, link, about.st_dev, about.st_ino, static_cast<std::int64_t>(about.st_mtime)});
 }
 
-/// Records the files of `top` and its subfolders. Folders are in a list, not on the stack: any depth works.
+/// Records the files of `top` and its subfolders. Folders are in a list, not on the stack: any
+/// depth works.
 void note_folder(const std::string& top, std::vector<Found>& found, Skipped& skipped) {
   std::vector<fs::path> folders{top};
   while (!folders.empty()) {

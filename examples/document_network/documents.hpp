@@ -27,8 +27,8 @@ struct Listing {
 /// Finds texts that every Debian machine has: licences and an even sample of copyright files.
 Listing find_system_documents(std::size_t limit = 400);
 
-/// Finds every file in `folder` and its subfolders, at most `limit`. A link to a file counts as the file, once. Links
-/// to folders are not followed, so links cannot loop.
+/// Finds every file in `folder` and its subfolders, at most `limit`. A link to a file counts as the
+/// file, once. Links to folders are not followed, so links cannot loop.
 Listing find_documents(const std::string& folder, std::size_t limit = 20'000);
 
 /// The reason why a file is not used.

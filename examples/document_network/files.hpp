@@ -11,8 +11,8 @@ struct File {
   std::string bytes;
 };
 
-/// Writes all files under temporary names, and renames them when all are complete. Creates missing folders. Returns the
-/// error as one sentence; the earlier files then remain.
+/// Writes all files under temporary names, and renames them when all are complete. Creates missing
+/// folders. Returns the error as one sentence; the earlier files then remain.
 std::optional<std::string> write_all(const std::vector<File>& files);
 
 }  // namespace document_network

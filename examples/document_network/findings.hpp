@@ -12,8 +12,8 @@ namespace document_network {
 /// Returns the ten documents of highest rank.
 std::vector<Ranked> highest_ranked(const std::vector<Document>& documents, const std::vector<float>& rank);
 
-/// Returns the twelve most similar pairs, of at least 0.3, that are not equal. Pairs of well-known documents are
-/// preferred.
+/// Returns the twelve most similar pairs, of at least 0.3, that are not equal. Pairs of well-known
+/// documents are preferred.
 std::vector<Pair> most_alike(const std::vector<Document>& documents, const Neighbours& neighbours);
 
 /// Counts the documents that equal an earlier one.

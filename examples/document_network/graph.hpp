@@ -18,8 +18,8 @@ struct Link {
 /// The links of each document, closest first.
 using Neighbours = std::vector<std::vector<Link>>;
 
-/// Returns the `count` documents that are most similar to one document. Equal ones keep their order; documents without
-/// any similarity are left out.
+/// Returns the `count` documents that are most similar to one document. Equal ones keep their
+/// order; documents without any similarity are left out.
 std::vector<Link> nearest(std::uint32_t self, std::span<const float> similarities,
                           std::span<const float> weights, std::size_t count);
 
@@ -29,8 +29,9 @@ struct Groups {
   std::vector<std::vector<std::uint32_t>> members;  ///< of each group, similar documents side by side
 };
 
-/// Joins documents into groups while that increases modularity: the weight inside the groups beyond chance. Source:
-/// Clauset, Newman and Moore, "Finding community structure in very large networks", 2004.
+/// Joins documents into groups while that increases modularity: the weight inside the groups beyond
+/// chance. Source: Clauset, Newman and Moore, "Finding community structure in very large networks",
+/// 2004.
 Groups find_groups(const Neighbours& neighbours);
 
 }  // namespace document_network

@@ -13,8 +13,9 @@ struct Edge {
   double weight = 0;
 };
 
-/// Places discs of the given radii in `box` with short edges and without overlap, by wye's force_layout and then by pushing
-/// overlapping discs apart on this thread. The same graph has the same layout on the same device.
+/// Places discs of the given radii in `box` with short edges and without overlap, by wye's
+/// force_layout and then by pushing overlapping discs apart on this thread. The same graph has the
+/// same layout on the same device.
 /// Errors: those of the job.
 wye::Result<std::vector<Point>> lay_out(Runner& runner, const std::vector<double>& radii,
                                         const std::vector<Edge>& edges, const Box& box);

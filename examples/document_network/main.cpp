@@ -1,5 +1,5 @@
-// The main job: the documents of this machine are turned into vectors, compared, ranked, dated and drawn. The report
-// shows which device ran each step, and why.
+// The main job: the documents of this machine are turned into vectors, compared, ranked, dated and
+// drawn. The report shows which device ran each step, and why.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

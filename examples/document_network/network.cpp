@@ -23,7 +23,8 @@ std::vector<std::uint32_t> by_rank(const std::vector<float>& rank) {
   return order;
 }
 
-/// Returns the documents to label, most important first: well-known ones, each group's speaker, then by rank.
+/// Returns the documents to label, most important first: well-known ones, each group's speaker,
+/// then by rank.
 std::vector<std::uint32_t> wanted_names(const std::vector<Document>& documents, const Groups& groups,
                                         const std::vector<float>& rank,
                                         const std::vector<std::uint32_t>& shown) {

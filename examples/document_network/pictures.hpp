@@ -39,7 +39,8 @@ wye::Result<std::string> draw_network(Runner& runner, const std::vector<Document
 std::string draw_timeline(const std::vector<Document>& documents, const std::vector<Moment>& moments,
                           const Groups& groups, const std::vector<float>& rank, double decay);
 
-/// Returns the document of highest rank in `group`, a `known` one if there is any. The group is named after it.
+/// Returns the document of highest rank in `group`, a `known` one if there is any. The group is
+/// named after it.
 std::uint32_t speaker(const Groups& groups, std::size_t group, const std::vector<Document>& documents,
                       const std::vector<float>& rank);
 

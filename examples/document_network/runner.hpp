@@ -13,11 +13,12 @@
 namespace document_network {
 
 /// Opens a runtime that has `backend`: "auto", a backend ("vulkan") or a device ("vulkan:0").
-/// Errors: not_found, if there is no such backend or device, with the existing ones; unavailable, with the reason.
+/// Errors: not_found, if there is no such backend or device, with the existing ones; unavailable,
+///         with the reason.
 wye::Result<wye::Runtime> open_runtime(const std::string& backend);
 
-/// Returns the largest difference between `values` and `reference`, of equal length, relative to the reference or to a
-/// millionth of its largest value, whichever is larger.
+/// Returns the largest difference between `values` and `reference`, of equal length, relative to
+/// the reference or to a millionth of its largest value, whichever is larger.
 double max_relative_error(const std::vector<double>& values, const std::vector<double>& reference);
 
 /// Runs jobs one after the other.
@@ -27,8 +28,8 @@ class Runner {
   /// Runs on `backend`, as above. With `compare`, every job also runs on each other backend.
   Runner(wye::Runtime runtime, const std::string& backend, bool compare);
 
-  /// Runs the job that `make(output)` returns, which writes `output`. Several jobs may form one step. `number` selects
-  /// the number of an element that is compared.
+  /// Runs the job that `make(output)` returns, which writes `output`. Several jobs may form one
+  /// step. `number` selects the number of an element that is compared.
   /// Errors: those of the job, here or on a compared backend.
   template <class T, class Make, class Number = std::identity>
   wye::Result<void> run(std::string_view step, std::span<T> output, Make make, Number number = {}) {

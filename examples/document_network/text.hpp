@@ -22,19 +22,19 @@ CodePoint code_point(std::string_view text, std::size_t at);
 
 void append_utf8(std::string& text, char32_t value);
 
-/// Converts `text` to UTF-8: a byte that is not UTF-8 is read as Latin-1, the encoding of old files. Returns whether
-/// there was one.
+/// Converts `text` to UTF-8: a byte that is not UTF-8 is read as Latin-1, the encoding of old
+/// files. Returns whether there was one.
 bool repair_utf8(std::string& text);
 
 /// Returns whether `text` looks binary: it has a zero byte or many control characters.
 bool is_binary(std::string_view text);
 
-/// Calls `visit` with each word of UTF-8 `text`: runs of two to forty letters, in lower case. An ideograph is a word by
-/// itself.
+/// Calls `visit` with each word of UTF-8 `text`: runs of two to forty letters, in lower case. An
+/// ideograph is a word by itself.
 void for_each_word(std::string_view text, const std::function<void(std::string_view)>& visit);
 
-/// Returns `text` for a terminal or picture: bytes that are not UTF-8 and control characters become U+FFFD; text longer
-/// than `limit` characters loses its middle.
+/// Returns `text` for a terminal or picture: bytes that are not UTF-8 and control characters become
+/// U+FFFD; text longer than `limit` characters loses its middle.
 std::string printable(std::string_view text, std::size_t limit = static_cast<std::size_t>(-1));
 
 /// Sets `value` to the number that `text` is. Returns whether it is one, and nothing else.

@@ -30,7 +30,8 @@ Vectors tf_idf(const std::vector<Bag>& bags, const std::vector<std::string>& wor
     return (1.0 + std::log(times)) * std::log((1.0 + documents) / uses[word]);
   };
 
-  // A word's value is its contribution to vectors of unit length, so that a long document does not choose all words.
+  // A word's value is its contribution to vectors of unit length, so that a long document does not
+  // choose all words.
   std::vector<double> worth(words.size());
   for (const Bag& bag : bags) {
     double squares = 0;

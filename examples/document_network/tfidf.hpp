@@ -1,5 +1,6 @@
 #pragma once
-/// Text to vectors: how often a document uses a word, relative to the number of documents that use it.
+/// Text to vectors: how often a document uses a word, relative to the number of documents that use
+/// it.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -33,8 +34,8 @@ struct Vectors {
   std::vector<std::string> words;  ///< of the columns in use; the others are zero
 };
 
-/// Weighs each word by (1 + ln tf) * ln((1 + n) / df) and keeps the `columns` words of highest total weight. Equal
-/// input gives equal bits.
+/// Weighs each word by (1 + ln tf) * ln((1 + n) / df) and keeps the `columns` words of highest
+/// total weight. Equal input gives equal bits.
 /// Source: Salton and Buckley, "Term-weighting approaches in automatic text retrieval", 1988.
 Vectors tf_idf(const std::vector<Bag>& bags, const std::vector<std::string>& words, std::size_t columns);
 

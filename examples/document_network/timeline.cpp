@@ -160,7 +160,8 @@ bool spread(Lane& lane) {
   return std::all_of(lane.marks.begin(), lane.marks.end(), [](const Mark& mark) { return mark.has_room; });
 }
 
-/// Sets the size of all marks, the largest at which they fit, and their positions. Marks without room are dropped.
+/// Sets the size of all marks, the largest at which they fit, and their positions. Marks without
+/// room are dropped.
 void place_marks(std::vector<Lane>& lanes) {
   double top = 1e-30;
   for (const Lane& lane : lanes)

@@ -1,5 +1,6 @@
-// Moves a network, and draws it, its heat and a timeline as live views do. Prints the frames per second of each view and
-// writes the last frames as PNG files. With --raw, writes the frames of one view to standard output, for example for ffplay.
+// Moves a network, and draws it, its heat and a timeline as live views do. Prints the frames per
+// second of each view and writes the last frames as PNG files. With --raw, writes the frames of one
+// view to standard output, for example for ffplay.
 #include <wye/workloads/force_layout.hpp>
 #include <wye/workloads/render.hpp>
 #include <wye/workloads/timeline.hpp>

@@ -1,4 +1,5 @@
-// Simulates 1,000 threads that fork, and draws the forks: each chain is a line from its first value to its last one.
+// Simulates 1,000 threads that fork, and draws the forks: each chain is a line from its first value
+// to its last one.
 #include <wye/workloads/thread_simulation.hpp>
 #include <wye/wye.hpp>
 

@@ -6,19 +6,18 @@
 #include <chrono>
 #include <thread>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
-/// Spaces the repetitions of a call that fails for a temporary reason, such as exhausted memory, and bounds their duration.
+/// Spaces the repetitions of a call that fails for a temporary reason, such as exhausted memory,
+/// and bounds their duration.
 /// Threads: one thread at a time.
 class Backoff {
  public:
   /// A driver that has not answered for this time is considered dead.
   static constexpr Duration limit = std::chrono::seconds(1);
 
-  /// Sleeps until the next repetition: 50 us at first, then twice as long each time, 5 ms at most. Ends early at `until`.
-  /// Returns false, without sleeping, when no answer has come for `limit`.
+  /// Sleeps until the next repetition: 50 us at first, then twice as long each time, 5 ms at most.
+  /// Ends early at `until`. Returns false, without sleeping, when no answer has come for `limit`.
   bool sleep(Instant until = Instant::max()) {
     const Instant now = Clock::steady().now();
     if (now - answered_ >= limit) return false;
@@ -34,6 +33,4 @@ class Backoff {
   Duration interval_ = std::chrono::microseconds(50);
 };
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

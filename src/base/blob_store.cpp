@@ -1,9 +1,7 @@
 #include <wye/base/blob_store.hpp>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 BlobStore::~BlobStore() = default;
 
-}  // namespace v0
 }  // namespace wye

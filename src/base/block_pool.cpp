@@ -3,9 +3,7 @@
 #include <mutex>
 #include <new>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 BlockPool::~BlockPool() {
   while (Free* const block = free_) {
@@ -56,6 +54,4 @@ void BlockPool::leave() noexcept {
   if (is_last) delete this;
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -8,12 +8,11 @@
 #include "base/gate.hpp"
 #include "base/process.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
-/// Keeps blocks that were given back, up to a limit, for the next `take`. All blocks have one size. The pool exists until
-/// `leave` has been called and all blocks are back. In a child of `fork` it keeps every block that is given back.
+/// Keeps blocks that were given back, up to a limit, for the next `take`. All blocks have one size.
+/// The pool exists until `leave` has been called and all blocks are back. In a child of `fork` it
+/// keeps every block that is given back.
 /// Threads: thread-safe.
 class BlockPool {
  public:
@@ -45,7 +44,8 @@ class BlockPool {
   std::size_t users_ = 1;  // the owner, and each block in use
 };
 
-/// Allocates single objects from a pool. Like those of `OwnAllocator`, they are destroyed only by the process that made them.
+/// Allocates single objects from a pool. Like those of `OwnAllocator`, they are destroyed only by
+/// the process that made them.
 template <class T>
 class BlockAllocator {
  public:
@@ -95,6 +95,4 @@ BlockPointer<T> make_in(BlockPool& pool, A&&... arguments) {
   return {object, {&pool}};
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -4,8 +4,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 std::string to_string(Bytes bytes) {
   if (bytes.count == 1) return "1 byte";
@@ -22,5 +21,4 @@ std::string to_string(Bytes bytes) {
   return base::text("{:.{}f} {}", size, decimals, units[unit]);
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -3,9 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 Checksum checksum(std::span<const std::byte> head, std::span<const std::byte> rest) noexcept {
   XXH3_state_t state;
@@ -20,6 +18,4 @@ Checksum checksum(std::span<const std::byte> head, std::span<const std::byte> re
   return sum;
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

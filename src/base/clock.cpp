@@ -8,8 +8,7 @@
 #include "base/gate.hpp"
 #include "base/process.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace base {
 
 /// The gates of threads that are parked until an instant of a ManualClock.
@@ -26,9 +25,9 @@ class ClockRegistry {
     (one.before_ ? one.before_->next_ : first_) = one.next_;
     if (one.next_) one.next_->before_ = one.before_;
   }
-  /// Wakes the gates of `clock`. A thread that registers holds the mutex of its gate, so this one only tries that mutex
-  /// while it holds the registry's. The mutex is held while the gate is woken: otherwise a thread that is about to park
-  /// would miss it.
+  /// Wakes the gates of `clock`. A thread that registers holds the mutex of its gate, so this one
+  /// only tries that mutex while it holds the registry's. The mutex is held while the gate is
+  /// woken: otherwise a thread that is about to park would miss it.
   void wake(const ManualClock& clock) noexcept {
     std::unique_lock lock(mutex_);
     const std::uint64_t round = ++rounds_;
@@ -94,5 +93,4 @@ void ManualClock::advance(Duration by) noexcept {
   base::clock_registry.get().wake(*this);
 }
 
-}  // namespace v0
 }  // namespace wye

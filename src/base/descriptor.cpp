@@ -9,9 +9,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   if (this != &other) {
@@ -39,6 +37,4 @@ std::optional<std::string> descriptor_shortage(unsigned count) {
   return std::nullopt;
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -7,9 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 /// Repeats `call` until no signal interrupts it.
 template <class Call>
@@ -36,10 +34,9 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// Returns why the system does not open `count` further files now ("the process has reached its limit of open files
-/// (1024)"), or nothing if it does. The loader reports such a shortage as a missing library.
+/// Returns why the system does not open `count` further files now ("the process has reached its
+/// limit of open files (1024)"), or nothing if it does. The loader reports such a shortage as a
+/// missing library.
 std::optional<std::string> descriptor_shortage(unsigned count);
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <new>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace {
 
 using State = crypto_generichash_blake2b_state;
@@ -37,8 +36,8 @@ std::string Digest::hex() const {
   return text;
 }
 
-// libsodium is not initialized by `sodium_init`: BLAKE2b does not need it, and it would open random devices
-// in the host's process. None of these calls can fail with a digest of 32 bytes and no key.
+// libsodium is not initialized by `sodium_init`: BLAKE2b does not need it, and it would open random
+// devices in the host's process. None of these calls can fail with a digest of 32 bytes and no key.
 Hasher::Hasher() noexcept {
   static_assert(sizeof(State) <= sizeof state_ && alignof(State) <= 64);
   crypto_generichash_blake2b_init(new (state_) State, nullptr, 0, sizeof(Digest::bytes));
@@ -73,5 +72,4 @@ Digest digest(std::span<const std::byte> content) noexcept {
   return result;
 }
 
-}  // namespace v0
 }  // namespace wye

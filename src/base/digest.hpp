@@ -8,10 +8,10 @@
 #include <span>
 #include <string_view>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
-/// Computes the digest of a sequence of fields. Each field is preceded by its length, so ("ab","c") and ("a","bc") differ.
+/// Computes the digest of a sequence of fields. Each field is preceded by its length, so ("ab","c")
+/// and ("a","bc") differ.
 /// Threads: one thread at a time.
 /// Source:  BLAKE2b-256, RFC 7693.
 class Hasher {
@@ -29,5 +29,4 @@ class Hasher {
 /// Returns the plain BLAKE2b-256 of `content`, without a length.
 Digest digest(std::span<const std::byte> content) noexcept;
 
-}  // namespace v0
 }  // namespace wye

@@ -14,8 +14,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace {
 
@@ -102,5 +101,4 @@ void* DynamicLibrary::symbol(const char* symbol_name) const noexcept {
   return handle_ ? ::dlsym(handle_, symbol_name) : nullptr;
 }
 
-}  // namespace v0
 }  // namespace wye

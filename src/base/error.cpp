@@ -7,8 +7,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 std::string_view name(Errc code) noexcept {
   switch (code) {
@@ -107,5 +106,4 @@ const Error& detail::no_error() noexcept {
   return error;
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -23,9 +23,7 @@
 #include "base/text.hpp"
 #include "base/write_signals.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 namespace {
 
 /// Returns "File 'x' cannot be opened: Permission denied."
@@ -85,8 +83,8 @@ Duration calendar() {
   return since_epoch(now);
 }
 
-/// Locks or unlocks one byte of an open file. Returns 0 or the error's number. The lock belongs to the open file and not
-/// to the process, so threads exclude each other as processes do.
+/// Locks or unlocks one byte of an open file. Returns 0 or the error's number. The lock belongs to
+/// the open file and not to the process, so threads exclude each other as processes do.
 int set_lock(int descriptor, std::uint64_t place, short kind) {
   struct flock range {};
   range.l_type = kind;
@@ -347,7 +345,8 @@ FileLock& FileLock::operator=(FileLock&& other) noexcept {
 
 FileLock::~FileLock() {
   if (descriptor_ < 0) return;
-  // Closing is not enough, because a child of `fork` has the file open, too. The child must not release its parent's lock.
+  // Closing is not enough, because a child of `fork` has the file open, too. The child must not
+  // release its parent's lock.
   if (!origin_.is_inherited()) (void)set_lock(descriptor_, place_, F_UNLCK);
   ::close(descriptor_);
 }
@@ -365,6 +364,4 @@ std::string path_of(const void* symbol) {
 
 std::string own_path() { return path_of(reinterpret_cast<const void*>(&own_path)); }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

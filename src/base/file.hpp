@@ -14,9 +14,7 @@
 
 #include "base/process.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 /// Reads a whole file. Returns nothing if it does not exist.
 /// Errors: io; out_of_memory if it is larger than `at_most`.
@@ -29,8 +27,9 @@ enum class Durability : std::uint8_t {
   power_cut,  ///< a power cut: the writer waits for the disk
 };
 
-/// Writes a file completely or not at all: writes the temporary file ".<name>.<random>.tmp" beside it and renames that.
-/// A process that dies meanwhile leaves the temporary file. Permissions are owner-only.
+/// Writes a file completely or not at all: writes the temporary file ".<name>.<random>.tmp" beside
+/// it and renames that. A process that dies meanwhile leaves the temporary file. Permissions are
+/// owner-only.
 /// Errors: io.
 Result<void> write_file(const std::string& path, std::span<const std::byte> content,
                         Durability durability = Durability::process);
@@ -38,8 +37,8 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> cont
 /// Removes a file. A missing file is no error.
 Result<void> remove_file(const std::string& path);
 
-/// Creates a directory and its parents with owner-only permissions. Refuses a directory that other users own or may write
-/// to, because bytes read from it become code.
+/// Creates a directory and its parents with owner-only permissions. Refuses a directory that other
+/// users own or may write to, because bytes read from it become code.
 /// Errors: io, naming the path and the reason.
 Result<void> make_private_directory(const std::string& path);
 
@@ -61,12 +60,14 @@ struct FileEntry {
 /// Cost:    about 4 us for each file.
 Result<std::vector<FileEntry>> list_files(const std::string& path);
 
-/// Removes a file unless it was replaced or freshened since it was `seen`. A replacement in the microsecond between the
-/// check and the removal is removed. Returns false if the file stays or did not exist.
+/// Removes a file unless it was replaced or freshened since it was `seen`. A replacement in the
+/// microsecond between the check and the removal is removed. Returns false if the file stays or did
+/// not exist.
 /// Errors: io.
 Result<bool> remove_unchanged(const std::string& path, const FileEntry& seen);
 
-/// Sets a file's time of change to now if it is at least `older_than` ago. Leaves its time of access unchanged.
+/// Sets a file's time of change to now if it is at least `older_than` ago. Leaves its time of
+/// access unchanged.
 /// Errors: io.
 Result<void> freshen(const std::string& path, Duration older_than);
 
@@ -97,16 +98,18 @@ class RandomFile {
   std::string path_;
 };
 
-/// An exclusive lock of one place in a file, among the threads of all processes. Its destruction and any end of its
-/// process release it. A child of `fork` does not hold its parent's lock, and the copy in the child releases nothing. If
-/// the parent dies, its lock ends with the last such child.
+/// An exclusive lock of one place in a file, among the threads of all processes. Its destruction
+/// and any end of its process release it. A child of `fork` does not hold its parent's lock, and
+/// the copy in the child releases nothing. If the parent dies, its lock ends with the last such
+/// child.
 class FileLock {
  public:
-  /// Locks `place`, a number below 2^63, of the file `path`. Creates a missing file. Waits until `clock` shows
-  /// `until` (`Instant{}`: does not wait); returns nothing if the place is still locked then.
+  /// Locks `place`, a number below 2^63, of the file `path`. Creates a missing file. Waits until
+  /// `clock` shows `until` (`Instant{}`: does not wait); returns nothing if the place is still
+  /// locked then.
   /// Errors: io, also if the file system has no locks.
-  /// Cost:    2 us if the place is free. The system has no wait with a time limit: the caller tries again every
-  ///          1 to 20 ms.
+  /// Cost:    2 us if the place is free. The system has no wait with a time limit: the caller tries
+  ///          again every 1 to 20 ms.
   static Result<std::optional<FileLock>> acquire(const std::string& path, std::uint64_t place, Instant until,
                                                  const Clock& clock = Clock::steady());
 
@@ -121,12 +124,10 @@ class FileLock {
   Origin origin_;
 };
 
-/// Returns the absolute path of the shared object or program that contains `symbol`. Empty if the system does not report
-/// it.
+/// Returns the absolute path of the shared object or program that contains `symbol`. Empty if the
+/// system does not report it.
 std::string path_of(const void* symbol);
 /// Returns the absolute path of the shared object or program that this library is linked into.
 std::string own_path();
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -24,9 +24,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 namespace {
 
 /// The time without changes that ends a burst. Editors write a file in several steps.
@@ -43,8 +41,8 @@ std::string resolved(const std::string& path) {
   return result;
 }
 
-/// Returns whether the system reports all changes in a directory. For network and FUSE file systems it reports only the
-/// changes that this machine makes.
+/// Returns whether the system reports all changes in a directory. For network and FUSE file systems
+/// it reports only the changes that this machine makes.
 bool reports_changes(const std::string& directory) {
   struct statfs found {};
   if (::statfs(directory.c_str(), &found) != 0) return false;
@@ -232,6 +230,4 @@ FileWatch::~FileWatch() {
   if (watcher_) watcher_->stop();
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -12,9 +12,7 @@
 
 #include "base/process.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 using Lock = std::unique_lock<std::mutex>;
 
@@ -30,9 +28,10 @@ inline void relax() noexcept {
 /// The approximate cost of parking and waking a thread.
 inline constexpr Duration parking = std::chrono::microseconds(4);
 
-/// Polls `ready()` for about as long as parking would `cost`. Returns whether it became true. A thread that polls first
-/// and then parks spends at most twice the cost of the better choice (Karlin et al., "Competitive randomized algorithms
-/// for non-uniform problems", SODA 1990). It continues at once if threads alternate quickly.
+/// Polls `ready()` for about as long as parking would `cost`. Returns whether it became true. A
+/// thread that polls first and then parks spends at most twice the cost of the better choice
+/// (Karlin et al., "Competitive randomized algorithms for non-uniform problems", SODA 1990). It
+/// continues at once if threads alternate quickly.
 template <class Ready>
 bool seen_before_parking(Ready ready, Duration cost = parking) {
   const Instant start = Clock::steady().now();
@@ -63,8 +62,8 @@ inline Lock lock_soon(std::mutex& mutex) {
   return Lock(mutex);
 }
 
-/// Returns the instant of the steady clock at which `clock` will show `until`, if it runs. A thread that waits by the
-/// application's clock parks until then.
+/// Returns the instant of the steady clock at which `clock` will show `until`, if it runs. A thread
+/// that waits by the application's clock parks until then.
 inline Instant parked_until(const Clock& clock, Instant until) noexcept {
   if (until == Instant::max() || &clock == &Clock::steady()) return until;
   return Deadline(until - std::min(until, clock.now())).at(Clock::steady());
@@ -95,7 +94,8 @@ class WokenByClock {
 class Gate {
  public:
   Gate() : changed_() {}
-  /// Destroys nothing in a child of `fork`: the destruction would wait for the parent's parked threads.
+  /// Destroys nothing in a child of `fork`: the destruction would wait for the parent's parked
+  /// threads.
   ~Gate() {
     if (!origin_.is_inherited()) changed_.~condition_variable();
   }
@@ -106,8 +106,8 @@ class Gate {
     if (until == Instant::max()) return changed_.wait(lock, ready), true;
     return changed_.wait_until(lock, until, ready);
   }
-  /// Parks until `ready()`, or until `clock` shows `until`. A ManualClock that is advanced wakes the thread. Otherwise the
-  /// thread parks until the clock shows `until` if it runs.
+  /// Parks until `ready()`, or until `clock` shows `until`. A ManualClock that is advanced wakes
+  /// the thread. Otherwise the thread parks until the clock shows `until` if it runs.
   template <class Ready>
   bool wait(Lock& lock, const Clock& clock, Instant until, Ready ready) {
     if (until == Instant::max()) return wait(lock, until, ready);
@@ -129,8 +129,9 @@ class Gate {
   };
 };
 
-/// A lock for sections of some nanoseconds: half the cost of an uncontended mutex. A contender backs off, then yields, then
-/// sleeps, because the holder may have been preempted. Do not hold it during a call that may block.
+/// A lock for sections of some nanoseconds: half the cost of an uncontended mutex. A contender
+/// backs off, then yields, then sleeps, because the holder may have been preempted. Do not hold it
+/// during a call that may block.
 /// Threads: thread-safe.
 class SpinLock {
  public:
@@ -143,13 +144,12 @@ class SpinLock {
   void contend(unsigned tries) const noexcept {
     if (tries >= 100) return std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (tries >= 2) std::this_thread::yield();
-    // Exponential back-off: meanwhile the holder continues, with the lock and the data in its own processor's cache
-    // (Anderson, "The performance of spin lock alternatives for shared-memory multiprocessors", IEEE TPDS 1990).
+    // Exponential back-off: meanwhile the holder continues, with the lock and the data in its own
+    // processor's cache (Anderson, "The performance of spin lock alternatives for shared-memory
+    // multiprocessors", IEEE TPDS 1990).
     for (unsigned i = 0; i < 64u << std::min(tries, 2u); ++i) relax();
   }
   std::atomic<bool> locked_{false};
 };
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -16,12 +16,11 @@
 
 #include "base/digest.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 namespace {
 
-/// Returns the text after the colon of the first line of `path` that begins with `key`. Empty if there is none.
+/// Returns the text after the colon of the first line of `path` that begins with `key`. Empty if
+/// there is none.
 std::string value_in(const char* path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -32,7 +31,8 @@ std::string value_in(const char* path, std::string_view key) {
   return {};
 }
 
-/// Returns the number after `key` and a space at the beginning of a line of `path`; 0 if there is none.
+/// Returns the number after `key` and a space at the beginning of a line of `path`; 0 if there is
+/// none.
 std::uint64_t number_after(const char* path, std::string_view key) {
   std::ifstream file(path);
   std::string word;
@@ -56,8 +56,8 @@ struct GroupMemory {
   std::uint64_t left = unlimited;  ///< of the limit
 };
 
-/// Returns the smallest numbers of the memory control groups of this process, versions 1 and 2. `reads_use`: also reads
-/// `GroupMemory::left`.
+/// Returns the smallest numbers of the memory control groups of this process, versions 1 and 2.
+/// `reads_use`: also reads `GroupMemory::left`.
 GroupMemory control_group_memory(bool reads_use) {
   GroupMemory least;
   std::ifstream groups("/proc/self/cgroup");
@@ -132,7 +132,8 @@ void prefer_huge_pages(void* memory, Bytes size) noexcept {
   constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory), first = (begin + page - 1) / page * page;
   const std::uintptr_t last = (begin + size.count) / page * page;
-  // Less memory may be part of a heap that others use. A system without huge pages refuses: nothing changes.
+  // Less memory may be part of a heap that others use. A system without huge pages refuses: nothing
+  // changes.
   if (last < first + 2 * page) return;
   (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
@@ -161,6 +162,4 @@ unsigned usable_processors() noexcept {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 struct HostInfo {
   std::string processor;  ///< "AMD EPYC"; "CPU" if unknown
@@ -25,23 +23,23 @@ HostInfo host_info();
 /// Returns `HostInfo::memory`.
 Bytes host_memory();
 
-/// Returns the system's estimate of the memory that can be allocated now without swapping, and within the limits of the
-/// process's control groups.
+/// Returns the system's estimate of the memory that can be allocated now without swapping, and
+/// within the limits of the process's control groups.
 Bytes available_memory();
 
-/// Asks the system for huge pages if the memory has at least some MiB. Its first access then takes a fraction of the time.
+/// Asks the system for huge pages if the memory has at least some MiB. Its first access then takes
+/// a fraction of the time.
 void prefer_huge_pages(void* memory, Bytes size) noexcept;
 
-/// Lets the system take the pages of memory that stays allocated when it needs some. Their contents are undefined until the next
-/// write. A system that cannot keeps them.
+/// Lets the system take the pages of memory that stays allocated when it needs some. Their contents
+/// are undefined until the next write. A system that cannot keeps them.
 void offer_pages(void* memory, Bytes size) noexcept;
 
-/// Returns the part of the last 10 s in which some process of the machine waited for memory; 0 if the system does not tell.
+/// Returns the part of the last 10 s in which some process of the machine waited for memory; 0 if
+/// the system does not tell.
 double memory_stall();
 
 /// Returns the number of processors that this process may use, at least 1.
 unsigned usable_processors() noexcept;
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -4,8 +4,7 @@
 
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace detail {
 struct Internals {
@@ -42,7 +41,8 @@ struct Internals {
 
 namespace base {
 
-/// Returns the pointer to the state behind a handle: the DeviceBase of a Device, the Pool of a ContextPool.
+/// Returns the pointer to the state behind a handle: the DeviceBase of a Device, the Pool of a
+/// ContextPool.
 template <class Handle>
 const auto& state_of(const Handle& handle) noexcept {
   return wye::detail::Internals::state(handle);
@@ -79,5 +79,4 @@ const auto& program_of(const Callable& callable) noexcept {
 }
 
 }  // namespace base
-}  // namespace v0
 }  // namespace wye

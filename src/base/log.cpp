@@ -10,8 +10,7 @@
 #include "base/text.hpp"
 #include "base/write_signals.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace {
 
 constexpr std::array levels{LogLevel::trace,   LogLevel::debug, LogLevel::info,
@@ -108,5 +107,4 @@ void Logger::write(LogLevel level, std::string_view room, std::string_view text)
 }
 
 }  // namespace base
-}  // namespace v0
 }  // namespace wye

@@ -7,9 +7,7 @@
 #include <memory>
 #include <string>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 /// The lowest level that reaches the sink, for each room.
 struct LogFilter {
@@ -34,6 +32,4 @@ class Logger {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -3,9 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 namespace detail {
 
 // Alone on its page, because the kernel clears the whole page.
@@ -26,7 +24,8 @@ constinit std::atomic<Kept*> kept{nullptr};
 
 }  // namespace
 
-/// Gives this process its number. Runs once per process, or each time if the kernel cannot clear the page.
+/// Gives this process its number. Runs once per process, or each time if the kernel cannot clear
+/// the page.
 Generation renew_generation() noexcept {
   if (!page_is_set.load(std::memory_order_acquire)) {
     if (::madvise(&fork_page, sizeof(fork_page), MADV_WIPEONFORK) != 0) {
@@ -65,6 +64,4 @@ const Error& Origin::inherited_error() noexcept {
   return *error;
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -1,5 +1,6 @@
 #pragma once
-/// The identity of the process. A child of `fork` has copies of its parent's objects and none of its threads.
+/// The identity of the process. A child of `fork` has copies of its parent's objects and none of
+/// its threads.
 #include <wye/base/error.hpp>
 
 #include <atomic>
@@ -10,9 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 /// Numbers the processes of one line of descent: a child has a larger number than its parent.
 using Generation = std::uint32_t;
@@ -26,14 +25,16 @@ struct alignas(4096) ForkPage {
 extern ForkPage fork_page;
 Generation renew_generation() noexcept;
 
-/// Keeps memory reachable until the process ends: a child of `fork` frees nothing that its parent made.
+/// Keeps memory reachable until the process ends: a child of `fork` frees nothing that its parent
+/// made.
 void keep(void* memory) noexcept;
 
 }  // namespace detail
 
 /// Returns the generation of the calling process.
 /// Threads: thread-safe.
-/// Cost:    one load; one system call if the kernel cannot clear a page in children (Linux older than 4.14).
+/// Cost:    one load; one system call if the kernel cannot clear a page in children (Linux older
+///          than 4.14).
 inline Generation generation() noexcept {
   const Generation known = detail::fork_page.generation.load(std::memory_order_relaxed);
   return known != 0 ? known : detail::renew_generation();
@@ -42,10 +43,11 @@ inline Generation generation() noexcept {
 /// Records the process that made the object of which it is a member.
 class Origin {
  public:
-  /// Returns whether another process made the object, so that the calling process is a child of that process.
+  /// Returns whether another process made the object, so that the calling process is a child of
+  /// that process.
   bool is_inherited() const noexcept { return made_in_ != generation(); }
-  /// Returns the error of every call on an inherited object, or null if this process made the object.
-  /// The error lives until the process ends.
+  /// Returns the error of every call on an inherited object, or null if this process made the
+  /// object. The error lives until the process ends.
   const Error* error() const noexcept { return is_inherited() ? &inherited_error() : nullptr; }
 
  private:
@@ -84,8 +86,9 @@ class OwnAllocator {
   Origin origin_;
 };
 
-/// Creates a shared object. In a child of `fork` its destructor does not run and its memory is not freed: the
-/// destructor could join a thread that does not exist, call a driver, or lock a mutex that is locked for ever.
+/// Creates a shared object. In a child of `fork` its destructor does not run and its memory is not
+/// freed: the destructor could join a thread that does not exist, call a driver, or lock a mutex
+/// that is locked for ever.
 template <class T, class... Arguments>
 std::shared_ptr<T> make_own(Arguments&&... arguments) {
   return std::allocate_shared<T>(OwnAllocator<std::remove_const_t<T>>(),
@@ -113,8 +116,9 @@ std::shared_ptr<T> own(T* object) {
   return std::shared_ptr<T>(object, OwnDeleter());
 }
 
-/// A value of static storage that is new in every process, such as a registry and its mutex. A child of `fork` gets a
-/// value of its own, because a thread of the parent may have been changing the parent's value.
+/// A value of static storage that is new in every process, such as a registry and its mutex. A
+/// child of `fork` gets a value of its own, because a thread of the parent may have been changing
+/// the parent's value.
 /// Threads: `get` is thread-safe.
 template <class T>
 class PerProcess {
@@ -130,7 +134,8 @@ class PerProcess {
     Later* later = later_.load(std::memory_order_acquire);
     if (later && later->generation == now) return later->value;
     auto made = std::make_unique<Later>(now, later);
-    // Several threads of one child may get here at once: one of them wins. The values of ancestors stay reachable.
+    // Several threads of one child may get here at once: one of them wins. The values of ancestors
+    // stay reachable.
     while (!later_.compare_exchange_weak(later, made.get(), std::memory_order_acq_rel)) {
       if (later && later->generation == now) return later->value;
       made->before = later;
@@ -151,6 +156,4 @@ class PerProcess {
   std::atomic<Later*> later_{nullptr};
 };
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

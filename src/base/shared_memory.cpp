@@ -25,9 +25,7 @@
 #include "base/text.hpp"
 #include "base/write_signals.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 namespace {
 
 Error failed(const std::string& path, std::string_view cannot, const char* api, int number) {
@@ -255,6 +253,4 @@ void signal_change(std::atomic<std::uint32_t>& word) noexcept {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -14,9 +14,7 @@
 
 #include "base/descriptor.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 /// Identifies a process of this machine.
 struct ProcessId {
@@ -27,24 +25,25 @@ struct ProcessId {
   friend bool operator==(const ProcessId&, const ProcessId&) = default;
 
   static ProcessId own() noexcept;
-  /// Returns true if the process has certainly ended. The number of a process in another namespace tells nothing.
+  /// Returns true if the process has certainly ended. The number of a process in another namespace
+  /// tells nothing.
   /// Cost:    3 system calls.
   bool has_ended() const noexcept;
 };
 
-/// Creates a directory as `make_private_directory`, and refuses a symbolic link. Returns its path; empty `path`:
-/// "/dev/shm/wye-<user>".
+/// Creates a directory as `make_private_directory`, and refuses a symbolic link. Returns its path;
+/// empty `path`: "/dev/shm/wye-<user>".
 /// Errors: io, naming the path and the reason.
 Result<std::string> make_shared_directory(std::string path);
 
-/// A file of this user that is mapped into the memory of several processes. Its places are locks, numbered from 0: the system
-/// releases them when the process ends. Children of `fork` have the file open too, so that a lock that its owner did not
-/// release ends with the last of them.
+/// A file of this user that is mapped into the memory of several processes. Its places are locks,
+/// numbered from 0: the system releases them when the process ends. Children of `fork` have the
+/// file open too, so that a lock that its owner did not release ends with the last of them.
 /// Threads: thread-safe. Threads that use one SharedFile do not exclude each other by its places.
 class SharedFile {
  public:
-  /// Opens a file, or creates an empty one. Refuses a symbolic link, a file of another user, and a file to which other users
-  /// may write.
+  /// Opens a file, or creates an empty one. Refuses a symbolic link, a file of another user, and a
+  /// file to which other users may write.
   /// Errors: io, naming the path and the reason.
   static Result<SharedFile> open(const std::string& path);
   SharedFile(SharedFile&& other) noexcept;
@@ -67,8 +66,8 @@ class SharedFile {
 
   /// Locks a place. Returns false if another process, or another SharedFile, has it locked.
   bool try_lock(std::uint64_t place) noexcept { return set_lock(place, true) == 0; }
-  /// Locks a place, and waits until `until` for it. Tries every 1 ms, because the system has no wait with a time limit. Returns
-  /// false if the time has passed.
+  /// Locks a place, and waits until `until` for it. Tries every 1 ms, because the system has no
+  /// wait with a time limit. Returns false if the time has passed.
   /// Errors: io (the file system has no such locks).
   Result<bool> lock(std::uint64_t place, Instant until);
   void unlock(std::uint64_t place) noexcept { (void)set_lock(place, false); }
@@ -85,14 +84,15 @@ class SharedFile {
   std::span<std::byte> mapped_;
 };
 
-/// A mutex in memory that processes share. If its owner ends, the next thread gets it: the protected data must be valid after
-/// each single write.
+/// A mutex in memory that processes share. If its owner ends, the next thread gets it: the
+/// protected data must be valid after each single write.
 /// Threads: thread-safe.
 class SharedMutex {
  public:
   /// Prepares a mutex in memory that no process uses yet. Returns false if the system has none.
   bool initialize() noexcept;
-  /// Locks, and waits `most` for that. Returns false if the mutex stays locked, because its owner is stopped for example.
+  /// Locks, and waits `most` for that. Returns false if the mutex stays locked, because its owner
+  /// is stopped for example.
   /// Cost:    50 ns if it is free.
   bool lock(Duration most) noexcept;
   void unlock() noexcept;
@@ -101,11 +101,10 @@ class SharedMutex {
   pthread_mutex_t mutex_;
 };
 
-/// Parks the thread until `word`, in memory that processes share, differs from `seen` or `until` passes. May return earlier.
+/// Parks the thread until `word`, in memory that processes share, differs from `seen` or `until`
+/// passes. May return earlier.
 void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t seen, Instant until) noexcept;
 /// Changes `word` and wakes the threads that `await_change`, in all processes.
 void signal_change(std::atomic<std::uint32_t>& word) noexcept;
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

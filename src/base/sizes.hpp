@@ -6,11 +6,10 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
-/// Formats sizes in a sentence that compares two of them: rounded, or exact if both would round to the same text.
+/// Formats sizes in a sentence that compares two of them: rounded, or exact if both would round to
+/// the same text.
 class Sizes {
  public:
   Sizes(Bytes a, Bytes b) : exact_(a != b && to_string(a) == to_string(b)) {}
@@ -20,6 +19,4 @@ class Sizes {
   bool exact_;
 };
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

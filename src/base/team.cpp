@@ -15,9 +15,7 @@
 #include "base/text.hpp"
 #include "base/worker.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 namespace {
 
 constexpr unsigned most_threads = 1024;
@@ -25,15 +23,18 @@ constexpr unsigned most_threads = 1024;
 /// The average number of runs per thread: enough to balance runs of unequal cost.
 constexpr std::uint64_t runs_per_thread = 8;
 
-/// The caller alone does work that is expected to take less. A woken thread begins about 10 us later, and waking and
-/// parking it costs both threads 7 us of CPU together (on two cores of a virtual machine).
+/// The caller alone does work that is expected to take less. A woken thread begins about 10 us
+/// later, and waking and parking it costs both threads 7 us of CPU together (on two cores of a
+/// virtual machine).
 constexpr Duration worth_a_wake = std::chrono::microseconds(20);
 
-/// A shorter run does not update the cost of an item, because the first items of a kernel find cold caches.
+/// A shorter run does not update the cost of an item, because the first items of a kernel find cold
+/// caches.
 constexpr Duration worth_judging = std::chrono::microseconds(2);
 
-/// Returns whether to measure a run that is expected to be too short to be judged: one of eight, chosen by chance, because
-/// readings of the clock would take as long as the run. Its items may have become more expensive.
+/// Returns whether to measure a run that is expected to be too short to be judged: one of eight,
+/// chosen by chance, because readings of the clock would take as long as the run. Its items may
+/// have become more expensive.
 bool is_measured() noexcept {
   static constinit thread_local std::uint32_t number = 0;
   number = number * 1664525u + 1013904223u;  // Knuth, "The art of computer programming", vol. 2, 3.3.4
@@ -42,8 +43,8 @@ bool is_measured() noexcept {
 
 constexpr std::uint64_t divided_up(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
-/// The remaining runs of one call of `each`. Lives on the caller's stack. The caller returns only when no thread is
-/// inside.
+/// The remaining runs of one call of `each`. Lives on the caller's stack. The caller returns only
+/// when no thread is inside.
 struct Grid {
   Grid(Range items, std::uint64_t grain, unsigned threads, ChunkFunction function)
       : begin(items.first), count(items.size()), chunk(function) {
@@ -86,13 +87,15 @@ struct Inside {
   ~Inside() { --depth; }
 };
 
-/// The state that the threads of a team share. They keep it alive, so the last handle may end on one of them.
-/// Grids are served in order of arrival. A thread inside an outer grid stays in it until all its runs have begun, and
-/// only then joins an inner grid. A caller waits only for threads inside its own grid, and these wait at most for grids
-/// that they began themselves. Hence there is no deadlock.
+/// The state that the threads of a team share. They keep it alive, so the last handle may end on
+/// one of them. Grids are served in order of arrival. A thread inside an outer grid stays in it
+/// until all its runs have begun, and only then joins an inner grid. A caller waits only for
+/// threads inside its own grid, and these wait at most for grids that they began themselves. Hence
+/// there is no deadlock.
 class Crew : public std::enable_shared_from_this<Crew> {
  public:
-  // One more than `size`: a task that finds no thread starts one while a grid may be starting all of them.
+  // One more than `size`: a task that finds no thread starts one while a grid may be starting all
+  // of them.
   explicit Crew(unsigned size) : size_(size) { threads_.reserve(size + 1); }
 
   unsigned size() const noexcept { return size_; }
@@ -140,8 +143,9 @@ class Crew : public std::enable_shared_from_this<Crew> {
   }
 
  private:
-  /// Executes items on the caller alone while the rest is not worth a wake. Returns their number. It is 0 if the items are
-  /// known to be expensive, or if nothing is known and the first grain might be half of the work.
+  /// Executes items on the caller alone while the rest is not worth a wake. Returns their number.
+  /// It is 0 if the items are known to be expensive, or if nothing is known and the first grain
+  /// might be half of the work.
   std::uint64_t do_first(std::uint64_t count, std::uint64_t grain, ChunkFunction chunk, Pace& pace) {
     const bool cheap = pace.known();
     if (cheap && pace.expected(count) > worth_a_wake) return 0;
@@ -189,7 +193,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
     }
   }
 
-  /// Makes sure that a task finds a thread. The lock is held: a task must not count on a thread that cannot start.
+  /// Makes sure that a task finds a thread. The lock is held: a task must not count on a thread
+  /// that cannot start.
   bool start_first(const Lock&) {
     Result<Worker> worker = Worker::start("wye-team", [crew = shared_from_this()] { crew->work(); });
     if (!worker) return false;
@@ -236,7 +241,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
     }
   }
 
-  /// Polls for a call before it parks. If one thread posts each task after the end of the last, no thread parks.
+  /// Polls for a call before it parks. If one thread posts each task after the end of the last, no
+  /// thread parks.
   void look(Lock& lock) {
     const unsigned before = calls_.load(std::memory_order_relaxed);
     ++polling_;
@@ -263,7 +269,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
     const Inside inside;
     --grid.room;
     grid.inside.fetch_add(1, std::memory_order_relaxed);
-    // Each helper wakes two more, so that a small grid wakes few threads and a large grid all of them quickly.
+    // Each helper wakes two more, so that a small grid wakes few threads and a large grid all of
+    // them quickly.
     summon(lock, std::min(grid.all_begun() ? 0u : 2u, grid.room));
     // A posted task goes first: the grid has its caller, the task has no other thread.
     while (!tasks_waiting_.load(std::memory_order_relaxed) && grid.do_next() != 0) {
@@ -308,7 +315,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
   std::vector<Worker> threads_;
 };
 
-// The team of each size that has a handle. A child of `fork` begins with none, because it has no thread of its parent.
+// The team of each size that has a handle. A child of `fork` begins with none, because it has no
+// thread of its parent.
 class SharedTeam;
 struct Registry {
   std::mutex mutex;
@@ -419,6 +427,4 @@ Result<std::shared_ptr<Team>> Team::share(unsigned threads) {
   return SharedTeam::find_or_make(threads != 0 ? threads : std::min(usable_processors(), most_threads));
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 std::string base::vtext(fmt::string_view format, fmt::format_args arguments) {
   return fmt::vformat(format, arguments);
@@ -18,5 +17,4 @@ std::string base::clause(std::string sentence) {
   return sentence;
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -7,9 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 std::string vtext(fmt::string_view format, fmt::format_args arguments);
 
@@ -30,6 +28,4 @@ inline Error invalid(std::string sentence, Place place = Place::here()) {
   return Error(Errc::invalid_argument, std::move(sentence), place);
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

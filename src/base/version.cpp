@@ -2,8 +2,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 Version library_version() noexcept { return header_version; }
 
@@ -23,5 +22,4 @@ Result<void> check_header(Version header) {
 }
 
 }  // namespace base
-}  // namespace v0
 }  // namespace wye

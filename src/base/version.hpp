@@ -3,14 +3,10 @@
 #include <wye/base/config.hpp>
 #include <wye/base/result.hpp>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 /// Refuses headers if their major.minor differs from the library's.
 /// Errors: unsupported, with both versions.
 Result<void> check_header(Version header);
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -3,9 +3,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 /// Returns the minutes since 1970. The machine's clock may be set back.
 inline std::uint32_t minutes_since_1970() {
@@ -13,6 +11,4 @@ inline std::uint32_t minutes_since_1970() {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::minutes>(now).count());
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

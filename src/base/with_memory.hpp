@@ -8,11 +8,10 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
-/// Returns `work()`. Errors: out_of_memory if it throws bad_alloc. `task` completes "The host has no memory left to".
+/// Returns `work()`. Errors: out_of_memory if it throws bad_alloc. `task` completes "The host has
+/// no memory left to".
 template <class Work>
 std::invoke_result_t<Work&> with_memory(std::string_view task, Work work) {
   try {
@@ -22,6 +21,4 @@ std::invoke_result_t<Work&> with_memory(std::string_view task, Work work) {
   }
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -11,17 +11,15 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 namespace {
 
 constinit PerProcess<std::atomic<int>> alive_count;
 constinit thread_local bool is_worker = false;
 
-/// Blocks signals on this thread while it exists. A thread that is started meanwhile inherits the blocked signals. Signals
-/// of faults of the thread itself are not blocked: if blocked, they would end the process without a call of the
-/// application's handler.
+/// Blocks signals on this thread while it exists. A thread that is started meanwhile inherits the
+/// blocked signals. Signals of faults of the thread itself are not blocked: if blocked, they would
+/// end the process without a call of the application's handler.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -98,6 +96,4 @@ void give_way() noexcept {
   (void)::setpriority(PRIO_PROCESS, 0, std::min(::getpriority(PRIO_PROCESS, 0) + 10, 19));
 }
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -14,23 +14,22 @@
 
 #include "base/process.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
 /// One thread that runs one function. Its owner joins it on destruction.
 class Worker {
  public:
-  /// Starts a thread named `name` (cut to 15 characters, the system's limit). It blocks signals, because they belong to the
-  /// application. `body` must not throw; if it does, its thread ends. `stack` is the size of its stack; 0 means the
-  /// system's default.
+  /// Starts a thread named `name` (cut to 15 characters, the system's limit). It blocks signals,
+  /// because they belong to the application. `body` must not throw; if it does, its thread ends.
+  /// `stack` is the size of its stack; 0 means the system's default.
   /// Errors: unavailable, with the system's message.
   static Result<Worker> start(std::string name, std::function<void()> body, Bytes stack = {});
 
   Worker(Worker&& other) noexcept
       : thread_(std::exchange(other.thread_, std::nullopt)), origin_(other.origin_) {}
   Worker& operator=(Worker&&) = delete;
-  /// Joins. Detaches if the thread ends its own owner. Does nothing in a child of `fork`, which has no such thread.
+  /// Joins. Detaches if the thread ends its own owner. Does nothing in a child of `fork`, which has
+  /// no such thread.
   ~Worker();
 
   /// Returns the number of wye's threads in this process.
@@ -44,8 +43,8 @@ class Worker {
   Origin origin_;
 };
 
-/// Runs `work` on a new thread with a stack of `stack` bytes and returns its Result. Recursive functions need it for
-/// deeply nested input if the caller's stack may be small.
+/// Runs `work` on a new thread with a stack of `stack` bytes and returns its Result. Recursive
+/// functions need it for deeply nested input if the caller's stack may be small.
 /// Errors: unavailable (no thread can be started).
 /// Cost:   about 30 us, and the used part of the stack.
 template <class F>
@@ -67,10 +66,8 @@ std::invoke_result_t<F&> on_stack(Bytes stack, std::string name, F work) {
   return *std::move(result);
 }
 
-/// Lowers the priority of the calling thread for its lifetime. It gets the time that other threads leave, and at least a
-/// tenth of theirs.
+/// Lowers the priority of the calling thread for its lifetime. It gets the time that other threads
+/// leave, and at least a tenth of theirs.
 void give_way() noexcept;
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -6,12 +6,11 @@
 #include <cerrno>
 #include <initializer_list>
 
-namespace wye {
-inline namespace v0 {
-namespace base {
+namespace wye::inline v0::base {
 
-/// While it exists, a write of this thread fails with EFBIG (beyond RLIMIT_FSIZE) or EPIPE (no process reads the pipe).
-/// SIGXFSZ and SIGPIPE, which would end the process, are not delivered. Signals that were pending before stay pending.
+/// While it exists, a write of this thread fails with EFBIG (beyond RLIMIT_FSIZE) or EPIPE (no
+/// process reads the pipe). SIGXFSZ and SIGPIPE, which would end the process, are not delivered.
+/// Signals that were pending before stay pending.
 /// Threads: used by one thread.
 /// Cost:    five system calls.
 class WriteSignalsBlocked {
@@ -32,7 +31,8 @@ class WriteSignalsBlocked {
   WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;  // restores once
   ~WriteSignalsBlocked() {
     const int number = errno;
-    // The system sends them to the writing thread, so a signal that is pending only now comes from its write.
+    // The system sends them to the writing thread, so a signal that is pending only now comes from
+    // its write.
     const timespec at_once{};
     while (::sigtimedwait(&ours_, nullptr, &at_once) > 0 || errno == EINTR) {
     }
@@ -44,6 +44,4 @@ class WriteSignalsBlocked {
   sigset_t ours_, before_;
 };
 
-}  // namespace base
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::base

@@ -8,9 +8,7 @@
 #include "base/text.hpp"
 #include "kernel/program.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
              std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles)
@@ -179,6 +177,4 @@ std::shared_ptr<Cache> share(const ShaderCache& cache) {
   return std::static_pointer_cast<Cache>(base::state_of(cache));
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

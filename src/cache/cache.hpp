@@ -26,20 +26,18 @@
 #include "device/memory_account.hpp"
 #include "device/provider.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 class HandleState;
 
-/// Finds executables in a table, or builds them: one build per key among all threads (single-flight), and among all
-/// processes that share a store.
+/// Finds executables in a table, or builds them: one build per key among all threads
+/// (single-flight), and among all processes that share a store.
 ///
-/// One spin lock guards table and builds. A hit by kernel looks up the program's id and the device: it computes no key.
-/// No lock is held during a build, a call of a driver or the store, a callback, or the end of an executable, except the
-/// claim on the key between processes.
-/// A build that a caller awaits with a deadline runs on its own thread, because compilers cannot be cancelled. If the
-/// deadline passes first, the build continues, and later calls use its result.
+/// One spin lock guards table and builds. A hit by kernel looks up the program's id and the device:
+/// it computes no key. No lock is held during a build, a call of a driver or the store, a callback,
+/// or the end of an executable, except the claim on the key between processes. A build that a
+/// caller awaits with a deadline runs on its own thread, because compilers cannot be cancelled. If
+/// the deadline passes first, the build continues, and later calls use its result.
 /// Threads: thread-safe.
 class Cache final : public device::ExecutableProvider,
                     public device::Reclaimable,
@@ -52,10 +50,12 @@ class Cache final : public device::ExecutableProvider,
         std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles);  ///< for `open`
   ~Cache() override;
 
-  /// Reports to `observer` each program and device that is not found by its id. Call it before the first use.
+  /// Reports to `observer` each program and device that is not found by its id. Call it before the
+  /// first use.
   void observe(std::weak_ptr<device::UseObserver> observer) { observer_ = std::move(observer); }
 
-  /// Returns the executable of `program` if it is kept and was found by this program before; otherwise null.
+  /// Returns the executable of `program` if it is kept and was found by this program before;
+  /// otherwise null.
   ExecutablePointer find_ready(const device::Program& program, const device::DeviceBase& device);
 
   std::optional<Duration> build_cost(const device::Program& program,
@@ -124,7 +124,8 @@ class Cache final : public device::ExecutableProvider,
 
     const Instant began;
     std::atomic<int> waiting{0};
-    /// Of the build, from `has_result` on. It exists from the beginning, so that no lack of memory prevents it.
+    /// Of the build, from `has_result` on. It exists from the beginning, so that no lack of memory
+    /// prevents it.
     Result<device::Provided> result =
         Error(Errc::out_of_memory, "The host has no memory left to build a kernel.");
 
@@ -195,6 +196,4 @@ Digest build_name(const Digest& artefact, const device::DeviceBase& device);
 Cache& of(const ShaderCache& cache);
 std::shared_ptr<Cache> share(const ShaderCache& cache);
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -9,9 +9,7 @@
 #include "cache/cache.hpp"
 #include "device/lane.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -22,8 +20,8 @@ bool is_lasting(const Error& error) {
   return error == Errc::compile_failed || error == Errc::unsupported || error == Errc::invalid_argument;
 }
 
-/// Returns an empty operand of the kind that `slot` takes. An address operand refers to all of its buffer, so each has
-/// its own.
+/// Returns an empty operand of the kind that `slot` takes. An address operand refers to all of its
+/// buffer, so each has its own.
 Result<Operand> nothing_for(const Slot& slot, device::DeviceBase& device) {
   if (slot.kind == SlotKind::scalar || slot.kind == SlotKind::structure)
     return Operand::of_bytes(std::vector<std::byte>(slot.size));
@@ -39,8 +37,9 @@ Result<Operand> nothing_for(const Slot& slot, device::DeviceBase& device) {
   return operand;
 }
 
-/// Makes the driver generate all code of `executable` now, by a dispatch over no items. Some drivers (lavapipe) generate
-/// it at the first dispatch only. Does nothing if the device cannot create a lane or memory.
+/// Makes the driver generate all code of `executable` now, by a dispatch over no items. Some
+/// drivers (lavapipe) generate it at the first dispatch only. Does nothing if the device cannot
+/// create a lane or memory.
 void make_all_code(const std::shared_ptr<device::ExecutableBase>& executable) {
   device::DeviceBase& device = *executable->device();
   auto lane = device::Lane::create(device);
@@ -104,7 +103,8 @@ Result<device::Provided> Cache::find_or_build(const BuildRequest& request) {
   return start_build(request, build);
 }
 
-/// Builds on this thread, or on another one if the caller has a deadline that a compiler may not keep.
+/// Builds on this thread, or on another one if the caller has a deadline that a compiler may not
+/// keep.
 Result<device::Provided> Cache::start_build(const BuildRequest& request,
                                             const std::shared_ptr<Build>& build) {
   std::list<BackgroundBuild> own, ended;  // their threads are joined on return
@@ -164,8 +164,8 @@ Result<device::Provided> Cache::result_at(Build::Stage stage, const Build& build
                           request.program->name(), request.device->info().id));
 }
 
-/// Builds, wakes all waiters, then stores the artefact. No exception, of the application or for lack of memory, keeps
-/// waiters from their result.
+/// Builds, wakes all waiters, then stores the artefact. No exception, of the application or for
+/// lack of memory, keeps waiters from their result.
 void Cache::run_build(const BuildRequest& request, Build& build) noexcept {
   Removed removed;
   std::optional<Built> built = build_executable(request, build.result);
@@ -338,6 +338,4 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
   return built;
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -4,9 +4,7 @@
 #include "base/text.hpp"
 #include "cache/cache.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -97,6 +95,4 @@ CacheMetrics Cache::metrics_locked() const {
   return metrics;
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

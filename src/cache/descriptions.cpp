@@ -7,9 +7,7 @@
 #include "base/internals.hpp"
 #include "kernel/description.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -67,6 +65,4 @@ void Descriptions::clear() {
   size_ = {};
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -11,16 +11,14 @@
 #include "device/provider.hpp"
 #include "kernel/description.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 /// The last 256 descriptions that programs were made from, up to 16 MiB of source.
 /// Threads: thread-safe.
 class Descriptions {
  public:
-  /// Returns the program made from an equal description, or makes one. A description that reads files or calls a
-  /// callback is made anew each time.
+  /// Returns the program made from an equal description, or makes one. A description that reads
+  /// files or calls a callback is made anew each time.
   /// Errors: those of `AnyKernel::make`.
   Result<std::shared_ptr<const device::Program>> find_or_make(const KernelDescription& description);
   void clear();
@@ -43,6 +41,4 @@ class Descriptions {
   std::uint64_t uses_ = 0;
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -5,8 +5,7 @@
 
 #include "base/with_memory.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace cache {
 
 HandleState::HandleState(std::shared_ptr<Cache> cache, std::shared_ptr<const device::Program> program,
@@ -58,5 +57,4 @@ Result<const Executable*> KernelHandle::find_or_build(Deadline deadline) {
   return base::with_memory("find or build a kernel", [&] { return state_->find_or_build(deadline); });
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -8,12 +8,10 @@
 
 #include "cache/cache.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
-/// An executable that was found, and the uses since. It counts them without a lock; the table adds them up before it reads
-/// its numbers or evicts.
+/// An executable that was found, and the uses since. It counts them without a lock; the table adds
+/// them up before it reads its numbers or evicts.
 /// Threads: one thread at a time.
 class HandleState {
  public:
@@ -47,6 +45,4 @@ class HandleState {
   HandleUses uses_;
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -5,9 +5,7 @@
 
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -86,6 +84,4 @@ void Absences::forget_failures() {
   std::erase_if(absences_, [](const auto& absence) { return absence.second.failure.has_value(); });
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -15,9 +15,7 @@
 #include "base/digest.hpp"
 #include "device/executable.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 /// Names an executable: the key of its program, and the device by `DeviceRef::generation`.
 struct Key {
@@ -40,8 +38,8 @@ struct KernelRecord {
 /// Threads: the caller's lock guards it.
 class KernelHistory {
  public:
-  /// Counts a build or load of `executable`. Returns the record of its kernel, which stays; null if there is no
-  /// room for one.
+  /// Counts a build or load of `executable`. Returns the record of its kernel, which stays; null if
+  /// there is no room for one.
   KernelRecord* add_build(const Digest& key, const device::ExecutableBase& executable, CacheTier tier,
                           Duration took);
   /// Both in the order of first use.
@@ -84,6 +82,4 @@ class Absences {
   std::uint64_t added_ = 0;
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -10,8 +10,7 @@
 #include "base/with_memory.hpp"
 #include "cache/manifest_text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace cache {
 
 namespace {
@@ -34,8 +33,8 @@ std::string escaped_word(std::string_view text) {
   return word;
 }
 
-/// Reads the words of a line in order. It takes some words that `to_text` does not write, such as 007: `from_text`
-/// compares.
+/// Reads the words of a line in order. It takes some words that `to_text` does not write, such as
+/// 007: `from_text` compares.
 class Words {
  public:
   explicit Words(std::string_view line) : rest_(line) {}
@@ -168,5 +167,4 @@ Result<void> Manifest::write(const std::string& path) const {
   });
 }
 
-}  // namespace v0
 }  // namespace wye

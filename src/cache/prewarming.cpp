@@ -1,7 +1,6 @@
 #include "cache/prewarming.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace cache {
 
 Prewarming::Prewarming(std::shared_ptr<Cache> cache, std::vector<Item> items, std::size_t unmatched)
@@ -67,5 +66,4 @@ void Prewarm::cancel() {
 }
 bool Prewarm::wait(Deadline deadline) { return !state_ || state_->wait(deadline); }
 
-}  // namespace v0
 }  // namespace wye

@@ -13,11 +13,10 @@
 #include "base/worker.hpp"
 #include "cache/cache.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
-/// A list of kernels and the thread that builds them. It stops before a build would evict an executable.
+/// A list of kernels and the thread that builds them. It stops before a build would evict an
+/// executable.
 /// Threads: thread-safe.
 class Prewarming {
  public:
@@ -47,6 +46,4 @@ class Prewarming {
   std::optional<base::Worker> worker_;  ///< last: it is joined before the rest ends
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

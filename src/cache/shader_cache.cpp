@@ -14,8 +14,7 @@
 #include "cache/prewarming.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace {
 
@@ -159,5 +158,4 @@ std::string ShaderCache::explain(const AnyKernel& kernel, const Device& device) 
 }
 void ShaderCache::clear() { cache::of(*this).clear(); }
 
-}  // namespace v0
 }  // namespace wye

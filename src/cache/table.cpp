@@ -7,9 +7,7 @@
 
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -82,8 +80,9 @@ std::priority_queue<Table::Candidate> Table::eviction_order() {
   return std::priority_queue<Candidate>({}, std::move(kept));
 }
 
-/// Restores the bounds. Idle entries leave first, least recently used first. If that is not enough, the table releases
-/// entries in use, in the same order: they are still found, and end with their last user.
+/// Restores the bounds. Idle entries leave first, least recently used first. If that is not enough,
+/// the table releases entries in use, in the same order: they are still found, and end with their
+/// last user.
 void Table::trim(Removed& removed) {
   Size all;
   remove_if(
@@ -125,7 +124,8 @@ void Table::trim(Removed& removed) {
   }
 }
 
-/// If the protected segment exceeds 80 % of the room, its least recently used entries leave it, as if they were new.
+/// If the protected segment exceeds 80 % of the room, its least recently used entries leave it, as
+/// if they were new.
 void Table::protect(Entry& entry) {
   settle();
   entry.is_protected = true;
@@ -258,6 +258,4 @@ std::vector<std::string> Table::contents() const {
   return labels;
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -1,5 +1,6 @@
 #pragma once
-/// The live executables of a cache, in the order of their use and within its bounds, and the numbers about them.
+/// The live executables of a cache, in the order of their use and within its bounds, and the
+/// numbers about them.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/cache/shader_cache.hpp>
@@ -21,12 +22,11 @@
 #include "cache/history.hpp"
 #include "device/executable.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 using ExecutablePointer = std::shared_ptr<device::ExecutableBase>;
-/// Executables that left the table. The caller destroys them without the lock, because drivers destroy them slowly.
+/// Executables that left the table. The caller destroys them without the lock, because drivers
+/// destroy them slowly.
 using Removed = std::vector<ExecutablePointer>;
 
 /// An executable and its use. Handles share it; it may outlive its place in the table.
@@ -47,7 +47,8 @@ struct Entry {
   std::atomic<std::uint64_t> latest{0};  ///< a stamp; equal to the last one if this entry was used last
 };
 
-/// The uses of an entry that one handle counts without a lock. `Table::settle` adds them to the entry.
+/// The uses of an entry that one handle counts without a lock. `Table::settle` adds them to the
+/// entry.
 struct HandleUses {
   std::shared_ptr<Entry> entry;
   std::atomic<std::uint64_t> used{0};  ///< a stamp
@@ -61,7 +62,8 @@ class Table {
   Table(const CacheOptions& options, const Clock& clock)
       : kernels_(options.kernels), memory_(options.memory), eviction_(options.eviction), clock_(clock) {}
 
-  /// Returns the stamp of a new use of `entry`, or 0 if `entry` was already the most recently used entry.
+  /// Returns the stamp of a new use of `entry`, or 0 if `entry` was already the most recently used
+  /// entry.
   std::uint64_t stamp(Entry& entry) noexcept {
     if (entry.latest.load(std::memory_order_relaxed) == uses_.load(std::memory_order_relaxed)) return 0;
     const std::uint64_t now = uses_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -79,12 +81,14 @@ class Table {
     ++entry.hits;
     return entry.kept;
   }
-  /// Returns the executable of `key` if a user or the table holds it, and keeps it if the bounds allow. Counts a hit.
-  /// From now on `program` finds it without the key.
+  /// Returns the executable of `key` if a user or the table holds it, and keeps it if the bounds
+  /// allow. Counts a hit. From now on `program` finds it without the key.
   ExecutablePointer find(const Key& key, std::uint64_t program, Removed& removed);
-  /// Returns the entry of `key`, whether its executable is alive or not; null if there is none. Counts nothing.
+  /// Returns the entry of `key`, whether its executable is alive or not; null if there is none.
+  /// Counts nothing.
   std::shared_ptr<Entry> entry_of(const Key& key) const;
-  /// Adds an entry that was just built or loaded as the most recently used one. It replaces an entry of the same key.
+  /// Adds an entry that was just built or loaded as the most recently used one. It replaces an
+  /// entry of the same key.
   /// `corrupt`: its stored artefact was damaged.
   void add(std::shared_ptr<Entry> entry, std::uint64_t program, bool corrupt, Removed& removed);
 
@@ -153,7 +157,8 @@ class Table {
 
   /// Moves `entry` to the protected segment, which holds at most 80 % of the room.
   void protect(Entry& entry);
-  /// Returns the kept entries, the first to be evicted on top. A heap, because most callers need few of them.
+  /// Returns the kept entries, the first to be evicted on top. A heap, because most callers need
+  /// few of them.
   std::priority_queue<Candidate> eviction_order();
   void remove(Entries::iterator place, Removal why, Removed& removed);
   /// Removes each entry for which `why(entry)` returns a reason.
@@ -179,6 +184,4 @@ class Table {
   alignas(64) std::atomic<std::uint64_t> uses_{1};  ///< handles change it without the lock
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

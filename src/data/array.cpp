@@ -13,8 +13,7 @@
 #include "device/lane.hpp"
 #include "device/native.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace data {
 namespace {
 
@@ -116,7 +115,8 @@ void ArrayState::follow(Access access, Interval elements, const std::shared_ptr<
 }
 
 void ArrayState::reserve(std::span<const User> users) {
-  // A user of some elements leaves at most one interval more, and one while it works; one of all elements at most one in all.
+  // A user of some elements leaves at most one interval more, and one while it works; one of all
+  // elements at most one in all.
   const bool is_partial = std::any_of(users.begin(), users.end(), [&](const User& user) {
     return user.pieces > 1 || !user.elements.contains(all());
   });
@@ -601,5 +601,4 @@ Result<data::View> AnyArray::write_bytes(Deadline deadline) {
   return data::checked_access(state_, first_, count_, Access::read_write, deadline);
 }
 
-}  // namespace v0
 }  // namespace wye

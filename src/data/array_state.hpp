@@ -19,19 +19,18 @@
 #include "device/timeline.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace data {
+namespace wye::inline v0::data {
 
-/// The contents of one array: the host's copy and at most one replica per device. Each element is valid in at least one of
-/// them unless it has failed. Users follow each other by `follow`: while a user has elements of the array, no other user
-/// changes those that it reads.
+/// The contents of one array: the host's copy and at most one replica per device. Each element is
+/// valid in at least one of them unless it has failed. Users follow each other by `follow`: while a
+/// user has elements of the array, no other user changes those that it reads.
 /// Threads: thread-safe.
 class ArrayState final : public device::Retained,
                          public device::Reclaimable,
                          public std::enable_shared_from_this<ArrayState> {
  public:
-  /// Creates an array of `count` elements in memory of its own: a copy of `values`, or undefined contents if it is empty.
+  /// Creates an array of `count` elements in memory of its own: a copy of `values`, or undefined
+  /// contents if it is empty.
   static std::shared_ptr<ArrayState> make(std::shared_ptr<pool::Pool> pool, std::span<const std::byte> values,
                                           std::uint64_t count, ElementType element, std::uint32_t size);
   /// Creates an array over memory of the caller.
@@ -44,8 +43,8 @@ class ArrayState final : public device::Retained,
   ~ArrayState() override;
   ArrayState(const ArrayState&) = delete;
 
-  /// Sets the function that the destructor calls after the last use of the memory, and whether the array is
-  /// read-only. Called before the array is used.
+  /// Sets the function that the destructor calls after the last use of the memory, and whether the
+  /// array is read-only. Called before the array is used.
   void set_release(std::function<void()> release, bool read_only);
   bool is_read_only() const noexcept { return read_only_; }
   /// Returns the error of writing a read-only array.
@@ -63,21 +62,24 @@ class ArrayState final : public device::Retained,
   Bytes bytes_of(Interval elements) const noexcept { return Bytes{(elements.last - elements.first) * size_}; }
   const std::shared_ptr<pool::Pool>& pool() const noexcept { return pool_; }
 
-  /// Makes `user` of `elements` follow the users before it and adds those to `before`: a reader follows the writers of its
-  /// elements; a writer follows their writers and readers. A user follows itself never. Changes nothing if it throws.
+  /// Makes `user` of `elements` follow the users before it and adds those to `before`: a reader
+  /// follows the writers of its elements; a writer follows their writers and readers. A user
+  /// follows itself never. Changes nothing if it throws.
   /// `pieces`: the number of parts of `elements` that the user may change one after the other.
   void follow(Access access, Interval elements, const std::shared_ptr<Completion>& user, Predecessors& before,
               std::size_t pieces = 1);
   /// Returns whether there is memory for the array on a device.
   bool has_replica_on(const device::DeviceBase& device) const noexcept;
 
-  /// Returns the failure of a user that should have written some of `elements`, if it was the last one of these and failed.
+  /// Returns the failure of a user that should have written some of `elements`, if it was the last
+  /// one of these and failed.
   std::optional<Error> failure(const IntervalSet& elements) const;
   std::optional<Error> failure() const { return failure(IntervalSet(all())); }
   /// The contents of `elements` are not valid anywhere: reading them returns `error`.
   void fail(const Error& error, const IntervalSet& elements) noexcept;
-  /// Abandons a user that may never complete. The array cannot be written any more, because that user or its
-  /// device may still use the memory. If the user writes the array, the failure of the whole array is permanent.
+  /// Abandons a user that may never complete. The array cannot be written any more, because that
+  /// user or its device may still use the memory. If the user writes the array, the failure of the
+  /// whole array is permanent.
   void abandon(const Error& error, Access access) noexcept;
   /// Returns the error of the abandoned user, if there is one.
   std::optional<Error> abandoned() const;
@@ -110,13 +112,15 @@ class ArrayState final : public device::Retained,
                            device::MemoryCharge* reserved = nullptr);
   /// Returns whether `elements` are valid on `device`. Allocates nothing.
   bool is_valid_on(device::DeviceBase& device, Interval elements) noexcept;
-  /// Returns the replica on `device`, which is not reclaimed while the caller holds it; null if there is none.
+  /// Returns the replica on `device`, which is not reclaimed while the caller holds it; null if
+  /// there is none.
   std::shared_ptr<device::BufferBase> replica_on(device::DeviceBase& device) noexcept;
-  /// While a job writes the contents of one copy, the contents of the others are the last valid ones if it fails: none is
-  /// reclaimed until as many `end_write`.
+  /// While a job writes the contents of one copy, the contents of the others are the last valid
+  /// ones if it fails: none is reclaimed until as many `end_write`.
   void begin_write() noexcept;
   void end_write() noexcept;
-  /// Returns a replica on another device that `device` can access and that has all of `elements`; null if there is none.
+  /// Returns a replica on another device that `device` can access and that has all of `elements`;
+  /// null if there is none.
   std::shared_ptr<device::BufferBase> source_for(device::DeviceBase& device,
                                                  const IntervalSet& elements) const;
   /// Transfers elements to the replica on `device` and returns it.
@@ -126,17 +130,19 @@ class ArrayState final : public device::Retained,
   Result<std::shared_ptr<device::BufferBase>> transfer_to(device::DeviceBase& device, Instant until) {
     return transfer_to(device, IntervalSet(all()), until);
   }
-  /// Returns those of `elements` that the caller has to copy to the replica on `device`. One of several readers copies;
-  /// the others wait for its `end_fill`. A caller that fills several arrays fills them in the order of their
-  /// addresses. `ready`: the elements that the caller has a source of.
+  /// Returns those of `elements` that the caller has to copy to the replica on `device`. One of
+  /// several readers copies; the others wait for its `end_fill`. A caller that fills several arrays
+  /// fills them in the order of their addresses. `ready`: the elements that the caller has a source
+  /// of.
   /// Errors: timed_out; unavailable (others are missing, because a copy in flight has failed).
   Result<IntervalSet> begin_fill(const device::DeviceBase& device, const IntervalSet& elements,
                                  const IntervalSet& ready, Instant until);
-  /// Ends a fill of `elements`. If the copies are in flight, the contents are valid for lanes that wait for `filled`; the
-  /// caller calls `settle_fill` when they have completed or failed.
+  /// Ends a fill of `elements`. If the copies are in flight, the contents are valid for lanes that
+  /// wait for `filled`; the caller calls `settle_fill` when they have completed or failed.
   void end_fill(const device::DeviceBase& device, const IntervalSet& elements, bool valid,
                 device::TimelinePoint filled = {}) noexcept;
-  /// Follows an `end_fill` with copies in flight up to `filled`, once they are `valid` or have failed.
+  /// Follows an `end_fill` with copies in flight up to `filled`, once they are `valid` or have
+  /// failed.
   void settle_fill(const device::DeviceBase& device, const IntervalSet& elements, bool valid,
                    const device::TimelinePoint& filled) noexcept;
   /// Marks the copy of `elements` on `device`, or the host's if it is null, as the only valid one.
@@ -146,14 +152,17 @@ class ArrayState final : public device::Retained,
   }
   /// Marks the copy of `elements` on `device`, or the host's if it is null, as not valid.
   void invalidate_on(const device::DeviceBase* device, const IntervalSet& elements) noexcept;
-  /// Returns whether each of `elements` is valid in a copy other than that on `device`; other than the host's if it is null.
+  /// Returns whether each of `elements` is valid in a copy other than that on `device`; other than
+  /// the host's if it is null.
   bool valid_elsewhere(const device::DeviceBase* device, const IntervalSet& elements) const;
-  /// Frees the replica on `device` if nothing uses its buffer, no job writes the array, and all that is valid there is valid
-  /// elsewhere. Users that wait get it back when they use the array on `device`.
+  /// Frees the replica on `device` if nothing uses its buffer, no job writes the array, and all
+  /// that is valid there is valid elsewhere. Users that wait get it back when they use the array on
+  /// `device`.
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
   IdleMemory kind() const noexcept override { return IdleMemory::replicas; }
   std::uint64_t last_use(const device::DeviceBase& device) const noexcept override;
-  /// Moves the replica on `device` on the same conditions without the last, and copies its valid elements.
+  /// Moves the replica on `device` on the same conditions without the last, and copies its valid
+  /// elements.
   void move_buffers(device::DeviceBase& device) noexcept override;
 
  private:
@@ -186,9 +195,11 @@ class ArrayState final : public device::Retained,
   static std::vector<device::TimelinePoint> fills_of(const Replica& replica, const IntervalSet& elements);
   const Error* failure_of(const IntervalSet& elements) const noexcept;
   void clear_failures(const IntervalSet& elements) noexcept;
-  /// Moves the fills that have completed to `ended`, which the caller destroys without the mutex: a driver frees them.
+  /// Moves the fills that have completed to `ended`, which the caller destroys without the mutex: a
+  /// driver frees them.
   static void drop_reached(Replica& replica, std::vector<Fill>& ended);
-  /// Returns those of `elements` that are valid in no copy but that on `device`, or the host's if it is unset.
+  /// Returns those of `elements` that are valid in no copy but that on `device`, or the host's if
+  /// it is unset.
   IntervalSet only_on(std::optional<device::DeviceRef> device, const IntervalSet& elements) const;
   /// Reserves memory for all changes that users with the array may still make: nothing throws then.
   void reserve(std::span<const User> users);
@@ -213,16 +224,16 @@ class ArrayState final : public device::Retained,
   std::vector<User> users_;  // those that others must follow
 };
 
-/// The host as a user of an array, from `read` or `write` until the view is destroyed. The array holds the completion
-/// and not this object: otherwise neither would be destroyed.
+/// The host as a user of an array, from `read` or `write` until the view is destroyed. The array
+/// holds the completion and not this object: otherwise neither would be destroyed.
 class HostAccess {
  public:
   HostAccess(const std::shared_ptr<ArrayState>& array, Access access, Interval elements)
       : state_(std::make_unique<State>()) {
     array->follow(access, elements, state_->completion, state_->before);
   }
-  /// Completes when the predecessors are complete, because the followers of an access that timed out still
-  /// follow them.
+  /// Completes when the predecessors are complete, because the followers of an access that timed
+  /// out still follow them.
   ~HostAccess() {
     Predecessors& before = state_->before;
     before.when_all_complete(&State::complete, state_.release());
@@ -245,6 +256,4 @@ class HostAccess {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace data
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::data

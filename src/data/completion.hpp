@@ -1,6 +1,6 @@
 #pragma once
-/// The completion of one user of an array: a job, or an access of the host. It lets users of an array follow
-/// each other.
+/// The completion of one user of an array: a job, or an access of the host. It lets users of an
+/// array follow each other.
 #include <wye/base/clock.hpp>
 #include <wye/device/detail/inline_list.hpp>
 
@@ -13,14 +13,13 @@
 
 #include "base/gate.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace data {
+namespace wye::inline v0::data {
 
 /// Threads: thread-safe.
 class Completion {
  public:
-  /// One entry in the list of calls to make on completion. Its owner keeps it at its address until the call.
+  /// One entry in the list of calls to make on completion. Its owner keeps it at its address until
+  /// the call.
   struct Link {
     void (*call)(void* object) noexcept = nullptr;
     void* object = nullptr;
@@ -31,12 +30,14 @@ class Completion {
     const base::Lock lock(mutex_);
     return complete_;
   }
-  /// Waits until it is complete, at most until `until` (of the steady clock). Returns whether it is complete.
+  /// Waits until it is complete, at most until `until` (of the steady clock). Returns whether it is
+  /// complete.
   bool wait(Instant until) const {
     base::Lock lock(mutex_);
     return gate_.wait(lock, until, [&] { return complete_; });
   }
-  /// Calls `link` once on completion, on the completing thread; at once if it is complete. Allocates nothing.
+  /// Calls `link` once on completion, on the completing thread; at once if it is complete.
+  /// Allocates nothing.
   void when_complete(Link& link) noexcept {
     {
       const base::Lock lock(mutex_);
@@ -73,8 +74,10 @@ class Completion {
   Link** last_ = &first_;
 };
 
-/// The completions that a user of arrays follows. `reserve` allocates all memory, so later calls cannot fail.
-/// Threads: one thread at a time; `when_all_complete` calls on the thread that completes the last one.
+/// The completions that a user of arrays follows. `reserve` allocates all memory, so later calls
+/// cannot fail.
+/// Threads: one thread at a time; `when_all_complete` calls on the thread that completes the last
+///          one.
 class Predecessors {
  public:
   Predecessors() = default;
@@ -119,6 +122,4 @@ class Predecessors {
   void* object_ = nullptr;
 };
 
-}  // namespace data
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::data

@@ -6,9 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace data {
+namespace wye::inline v0::data {
 
 /// The elements [first, last) of an array.
 struct Interval {
@@ -21,8 +19,9 @@ struct Interval {
   friend bool operator==(Interval, Interval) = default;
 };
 
-/// A set of elements, as disjoint intervals in ascending order that do not touch. Sets of up to two intervals allocate nothing.
-/// Adding or removing an interval makes at most one interval more: within `reserve` neither throws.
+/// A set of elements, as disjoint intervals in ascending order that do not touch. Sets of up to two
+/// intervals allocate nothing. Adding or removing an interval makes at most one interval more:
+/// within `reserve` neither throws.
 /// Threads: thread-compatible.
 class IntervalSet {
  public:
@@ -110,6 +109,4 @@ class IntervalSet {
   detail::InlineList<Interval, 2> all_;
 };
 
-}  // namespace data
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::data

@@ -6,9 +6,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 namespace {
 
 /// Returns the number of tiles that cover `items`.
@@ -107,13 +105,12 @@ Result<void> check_groups(const Artefact& artefact, Extent3 groups, const Limits
 std::uint64_t grain_for(const Artefact& artefact, Extent3 items) {
   const Extent3 run(items_in_tile(items.x, artefact.tile.x), items_in_tile(items.y, artefact.tile.y),
                     items_in_tile(items.z, artefact.tile.z));
-  // Only whole rows cover a tile of several rows, and only whole layers cover a tile of several layers.
+  // Only whole rows cover a tile of several rows, and only whole layers cover a tile of several
+  // layers.
   std::uint64_t grain = run.x;
   if (run.y > 1) grain = saturated(items.x, run.y);
   if (run.z > 1) grain = saturated(saturated(items.x, items.y), run.z);
   return std::max<std::uint64_t>(grain, 1);
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -19,9 +19,7 @@
 #include "base/digest.hpp"
 #include "device/operand.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// The way in which one argument is passed to the code.
 struct Passing {
@@ -62,8 +60,8 @@ struct Artefact {
   std::vector<Passing> passing;       ///< one per slot
   std::uint32_t parameter_bytes = 0;  ///< size of the parameter block
   Extent3 workgroup{1};               ///< invocations
-  /// Items that one workgroup covers, or that one call of a host function covers at least; `whole` (0): all items of the
-  /// dimension.
+  /// Items that one workgroup covers, or that one call of a host function covers at least; `whole`
+  /// (0): all items of the dimension.
   Extent3 tile{1};
   Features needs;
   std::uint32_t dynamic_shared = 0;  ///< bytes of shared memory that a launch adds to the code's own
@@ -71,9 +69,10 @@ struct Artefact {
   LaunchOptions launch = {};         ///< of "cubin" and "ptx" only
 };
 
-/// Checks the passing of every slot. `devices` names the devices that take `kinds`: "Vulkan device".
-/// Errors: invalid_argument (a slot without passing, a value that is not passed as bytes, memory that is, or an end outside
-///         the block), unsupported (no such device takes the kind).
+/// Checks the passing of every slot. `devices` names the devices that take `kinds`: "Vulkan
+/// device".
+/// Errors: invalid_argument (a slot without passing, a value that is not passed as bytes, memory
+///         that is, or an end outside the block), unsupported (no such device takes the kind).
 Result<void> check_passing(const Artefact& artefact, std::string_view devices,
                            std::initializer_list<Passing::Kind> kinds);
 
@@ -84,15 +83,14 @@ Result<void> check_plain_launch(const Artefact& artefact, std::string_view devic
 /// Returns the workgroups that cover `items`.
 Extent3 groups_for(const Artefact& artefact, Extent3 items) noexcept;
 
-/// Checks a grid of workgroups against the limits of a device. A grid of one row (y = z = 1) may have `row_groups` of
-/// them, if that is more than the limit in x.
+/// Checks a grid of workgroups against the limits of a device. A grid of one row (y = z = 1) may
+/// have `row_groups` of them, if that is more than the limit in x.
 /// Errors: unsupported, naming the dimension, the number and the limit.
 Result<void> check_groups(const Artefact& artefact, Extent3 groups, const Limits& limits,
                           const std::string& device_id, std::uint64_t row_groups = 0);
 
-/// Returns the shortest run of items, in row-major order, that one call of a host function covers; at least 1.
+/// Returns the shortest run of items, in row-major order, that one call of a host function covers;
+/// at least 1.
 std::uint64_t grain_for(const Artefact& artefact, Extent3 items);
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

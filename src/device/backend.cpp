@@ -7,9 +7,7 @@
 #include "base/text.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 Adapter::~Adapter() = default;
 Backend::~Backend() = default;
@@ -43,6 +41,4 @@ bool is_emulated(const AdapterInfo& info) noexcept {
   return info.type == AdapterType::cpu && entry && entry->descriptor.kind == BackendKind::gpu;
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -1,5 +1,6 @@
 #pragma once
-/// The interface of a backend, and the table of backends, which the build generates from the folders in src/backend.
+/// The interface of a backend, and the table of backends, which the build generates from the
+/// folders in src/backend.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
@@ -15,9 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class DeviceBase;
 
@@ -39,14 +38,15 @@ struct BackendOptions {
   bool validate = false;         ///< enables the driver's own checks, if there are any
   LogSink log;                   ///< receives their messages
   std::string cuda_driver = {};  ///< the library to open as CUDA's driver; empty: the system's
-  /// `Adapter::open` fails with `partition` if the device cannot be divided. The CPU is divided by its threads.
+  /// `Adapter::open` fails with `partition` if the device cannot be divided. The CPU is divided by
+  /// its threads.
   Isolation isolation = Isolation::shared;
   Partition partition = {};  ///< checked: at most one member is set
-  /// Memory of freed buffers that each device keeps. The rest returns to the system, which takes hundreds of microseconds to
-  /// provide it again.
+  /// Memory of freed buffers that each device keeps. The rest returns to the system, which takes
+  /// hundreds of microseconds to provide it again.
   Bytes kept_memory = Bytes{512ull << 20};
-  /// Pinned memory that the transfers of a device use at a time. Larger transfers take turns; each lane has one part of
-  /// 8 MiB even above it. It is kept until `release_spare_memory`.
+  /// Pinned memory that the transfers of a device use at a time. Larger transfers take turns; each
+  /// lane has one part of 8 MiB even above it. It is kept until `release_spare_memory`.
   Bytes pinned_memory = Bytes{64ull << 20};
   /// The longest time that a thread polls for a device before it sleeps; zero: it sleeps at once.
   Duration poll_limit = std::chrono::microseconds(300);
@@ -67,7 +67,8 @@ class Backend {
   virtual std::string_view name() const noexcept = 0;
   /// Finds adapters. Never fails and never prints: a failure is the reason in an entry.
   virtual std::vector<Discovered> discover(const BackendOptions& options) = 0;
-  /// Adopts a device that the host has opened, as the adapter `id`. The host keeps it open until all its objects have ended.
+  /// Adopts a device that the host has opened, as the adapter `id`. The host keeps it open until
+  /// all its objects have ended.
   /// Errors: unsupported (names the missing feature), invalid_argument, unavailable.
   virtual Result<Discovered> adopt(const NativeDevice& device, std::string id, const BackendOptions& options);
 };
@@ -79,7 +80,8 @@ enum class BackendKind : std::uint8_t {
   none,  ///< in no default order: only opened by name
 };
 
-/// Describes a backend. It stands in src/backend/<name>/descriptor.hpp and is compiled even if the backend is not.
+/// Describes a backend. It stands in src/backend/<name>/descriptor.hpp and is compiled even if the
+/// backend is not.
 struct BackendDescriptor {
   BackendKind kind = BackendKind::none;
   std::uint8_t rank = 0;  ///< position among the backends of its kind, lowest first
@@ -97,13 +99,11 @@ std::span<const BackendEntry> backend_table() noexcept;
 /// Returns the entry of a backend, or null.
 const BackendEntry* find_backend(std::string_view name) noexcept;
 
-/// Returns the names of all backends in the default order, including backends that are not compiled: the backends of
-/// kind `first`, by rank, then the others.
+/// Returns the names of all backends in the default order, including backends that are not
+/// compiled: the backends of kind `first`, by rank, then the others.
 std::vector<std::string_view> backend_order(BackendKind first);
 
 /// Returns whether an adapter of a GPU backend runs on the CPU. Such a device is correct and slow.
 bool is_emulated(const AdapterInfo& info) noexcept;
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 void BarrierPlanner::Hull::cover(const Touch& t) {
   first = std::min(first, t.first);
@@ -62,6 +60,4 @@ std::vector<bool> plan_barriers(std::span<const std::vector<Touch>> touches) {
   return barriers;
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

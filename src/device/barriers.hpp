@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// A range of memory that a command accesses.
 struct Touch {
@@ -19,9 +17,10 @@ struct Touch {
   Access access = Access::read;
 };
 
-/// Decides which commands need a barrier: all earlier commands complete before it. Commands without a barrier between
-/// them may overlap in time, so no write of one overlaps a read or write of the other. The planner never misses a hazard.
-/// It may add a barrier for ranges that do not overlap, because it keeps one hull per memory and access.
+/// Decides which commands need a barrier: all earlier commands complete before it. Commands without
+/// a barrier between them may overlap in time, so no write of one overlaps a read or write of the
+/// other. The planner never misses a hazard. It may add a barrier for ranges that do not overlap,
+/// because it keeps one hull per memory and access.
 /// Threads: one thread at a time.
 /// Cost:    O(1) per touch; no allocation once it has seen as many memories between two barriers.
 class BarrierPlanner {
@@ -51,10 +50,8 @@ class BarrierPlanner {
   std::size_t used_ = 0;
 };
 
-/// Plans the barriers of a list of commands, as a pure function. `touches[i]` is the memory that command i accesses;
-/// element i of the result tells whether the command needs a barrier before it.
+/// Plans the barriers of a list of commands, as a pure function. `touches[i]` is the memory that
+/// command i accesses; element i of the result tells whether the command needs a barrier before it.
 std::vector<bool> plan_barriers(std::span<const std::vector<Touch>> touches);
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -9,19 +9,18 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
-/// Recycles the batches of a lane. A batch is a submission, or a part of one, with all objects that it needs until the
-/// device has completed it. `Batch` has `value`, a list `downloads` and `staging.held`, the bytes of staging memory that it
-/// holds.
+/// Recycles the batches of a lane. A batch is a submission, or a part of one, with all objects that
+/// it needs until the device has completed it. `Batch` has `value`, a list `downloads` and
+/// `staging.held`, the bytes of staging memory that it holds.
 /// Threads: one thread at a time.
 /// Cost:    allocates only when more batches are in flight than ever before.
 template <class Batch>
 class Batches {
  public:
-  /// Returns an idle batch. If there is none, `make()` creates one (Result<std::unique_ptr<Batch>>).
+  /// Returns an idle batch. If there is none, `make()` creates one
+  /// (Result<std::unique_ptr<Batch>>).
   template <class Make>
   Result<Batch*> take(Make make) {
     if (idle_.empty()) {
@@ -41,7 +40,8 @@ class Batches {
   void give_back(Batch& batch) noexcept { idle_.push_back(&batch); }
   /// Adds a batch to those in flight: it was submitted to the driver, or is pending.
   void start(Batch& batch) noexcept { in_flight_.push_back(&batch); }
-  /// Calls `retire` with every batch up to the value `reached` that has no downloads, and makes it idle.
+  /// Calls `retire` with every batch up to the value `reached` that has no downloads, and makes it
+  /// idle.
   template <class Retire>
   void collect(std::uint64_t reached, Retire retire) noexcept {
     const auto completed = [&](Batch* batch) {
@@ -74,6 +74,4 @@ class Batches {
   std::vector<Batch*> idle_;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

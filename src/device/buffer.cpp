@@ -7,9 +7,7 @@
 #include "base/text.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 Result<void> fits(Bytes bytes, const AdapterInfo& adapter) {
   if (bytes <= adapter.limits.buffer) return {};
@@ -38,6 +36,4 @@ BufferView view_of(const Operand& operand) noexcept {
   return view;
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -11,9 +11,7 @@
 #include "device/memory_account.hpp"
 #include "device/operand.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class DeviceBase;
 
@@ -41,7 +39,8 @@ Result<void> fits(Bytes bytes, const AdapterInfo& adapter);
 /// Threads: its properties are thread-safe; lanes order access to its contents.
 class BufferBase : public Retained {
  public:
-  /// `charge` ends with the buffer. Memory of the application or of another driver is charged to no account.
+  /// `charge` ends with the buffer. Memory of the application or of another driver is charged to no
+  /// account.
   BufferBase(std::shared_ptr<DeviceBase> device, Bytes bytes, MemoryCharge charge = {});
   ~BufferBase() override;
   Bytes bytes() const noexcept { return bytes_; }
@@ -50,9 +49,11 @@ class BufferBase : public Retained {
   const std::shared_ptr<DeviceBase>& device() const noexcept { return device_; }
   /// Returns the address that kernels use; 0 if the device has none.
   virtual std::uint64_t address() const noexcept = 0;
-  /// Returns its host address, valid while no submission uses it; null if the host cannot access it.
+  /// Returns its host address, valid while no submission uses it; null if the host cannot access
+  /// it.
   virtual std::byte* host() const noexcept = 0;
-  /// Returns whether it is to be moved: it is in an allocation that `DeviceBase::defragment` empties.
+  /// Returns whether it is to be moved: it is in an allocation that `DeviceBase::defragment`
+  /// empties.
   virtual bool is_to_move() const noexcept { return false; }
 
  private:
@@ -79,6 +80,4 @@ struct BufferView {
 /// Returns the bytes that an operand of a checked recording names: it is a buffer or an address.
 BufferView view_of(const Operand& operand) noexcept;
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -8,9 +8,7 @@
 #include "base/text.hpp"
 #include "device/native.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 namespace {
 
 /// Bytes [first, last) of some memory.
@@ -38,7 +36,8 @@ ByteRange byte_range_of(const Operand& operand) {
   }
 }
 
-/// Returns the reason why `operand` is no range of a buffer of `device`, as the end of a sentence about the operand.
+/// Returns the reason why `operand` is no range of a buffer of `device`, as the end of a sentence
+/// about the operand.
 std::optional<std::string> misuse(const Operand& operand, const DeviceBase& device) {
   const std::string& id = device.info().id;
   const BufferBase* buffer = buffer_of(operand);
@@ -94,8 +93,8 @@ Result<void> check_copy(const Operand& source, const Operand& target, const Devi
   return {};
 }
 
-/// Returns the device that must own `source` of a copy in a lane of `device`: the owner of the buffer if `device` reaches
-/// it, otherwise `device`.
+/// Returns the device that must own `source` of a copy in a lane of `device`: the owner of the
+/// buffer if `device` reaches it, otherwise `device`.
 const DeviceBase& source_device(const Operand& source, const DeviceBase& device) {
   if (source.kind != Operand::Kind::buffer || !source.object) return device;
   const DeviceBase& other = *buffer_of(source)->device();
@@ -332,6 +331,4 @@ std::unique_ptr<LaneBase> checked(std::unique_ptr<LaneBase> lane) {
   return std::make_unique<CheckedLane>(std::move(lane));
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -9,9 +9,7 @@
 #include "base/text.hpp"
 #include "device/pending_signals.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 namespace {
 
@@ -251,6 +249,4 @@ std::shared_ptr<ReplayBase> DeviceBase::create_replay() {
   return std::make_shared<ReplayBase>(shared_from_this());
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

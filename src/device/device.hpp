@@ -29,13 +29,12 @@
 #include "device/silicon.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class NativeInterop;
 
-/// Returns the features of `needs` that a device lacks, for sentences: "int64, and float16, which failed its check".
+/// Returns the features of `needs` that a device lacks, for sentences: "int64, and float16, which
+/// failed its check".
 std::string lacking(const AdapterInfo& adapter, Features needs);
 
 /// Returns a Monitoring without numbers; `why` is the reason for each.
@@ -47,24 +46,29 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
  public:
   virtual ~DeviceBase();
   const AdapterInfo& info() const noexcept { return info_; }
-  /// Removes features that failed their checks from `info`. Call it before other threads use the device.
+  /// Removes features that failed their checks from `info`. Call it before other threads use the
+  /// device.
   void withdraw(Features failed) noexcept {
     info_.failed_features = info_.failed_features.with(failed);
     info_.features = info_.features.without(failed);
   }
   /// Sets the id in `info`. Call it before other threads use the device.
   void rename(std::string id) noexcept { info_.id = std::move(id); }
-  /// Names the process that opened the device. In a child of `fork`, `lost` returns `origin().error()`.
+  /// Names the process that opened the device. In a child of `fork`, `lost` returns
+  /// `origin().error()`.
   const base::Origin& origin() const noexcept { return origin_; }
-  /// Returns the name of this device in other rooms, different for every device that this process opens.
+  /// Returns the name of this device in other rooms, different for every device that this process
+  /// opens.
   DeviceRef ref() const noexcept { return {silicon_->id(), generation_}; }
   const std::shared_ptr<Silicon>& silicon() const noexcept { return silicon_; }
   /// Returns the languages of artefacts that it runs, in order of preference: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
-  /// Returns the memory that the driver's pool for this device holds, in buffers or unused; zero if there is no pool.
+  /// Returns the memory that the driver's pool for this device holds, in buffers or unused; zero if
+  /// there is no pool.
   virtual Bytes reserved_memory() { return {}; }
-  /// Reads the monitor of the hardware. Missing numbers have a reason; without an override all numbers are missing.
+  /// Reads the monitor of the hardware. Missing numbers have a reason; without an override all
+  /// numbers are missing.
   virtual Monitoring monitor();
   /// Returns the failure that ended this device, or null.
   const Error* lost() const noexcept {
@@ -73,33 +77,36 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   }
   /// Registers a timeline that another device signals too.
   void note_shared(const std::shared_ptr<Timeline>& timeline);
-  /// Returns the end of the next sleep of a thread that waits for this device until `until`. While a shared timeline has
-  /// pending signals, the sleep is short and this call polls them: no driver reports the loss of the other device.
+  /// Returns the end of the next sleep of a thread that waits for this device until `until`. While
+  /// a shared timeline has pending signals, the sleep is short and this call polls them: no driver
+  /// reports the loss of the other device.
   Instant next_check(Instant until);
-  /// Returns the reason why native functions with `probe` cannot run on this device, or nothing. Calls `probe` once and
-  /// keeps its result.
+  /// Returns the reason why native functions with `probe` cannot run on this device, or nothing.
+  /// Calls `probe` once and keeps its result.
   std::optional<Error> refusal_by(NativeProbe probe);
   /// Returns the result that `refusal_by` has kept; nothing if there is none.
   std::optional<Error> known_refusal_by(NativeProbe probe) const;
-  /// Returns a digest of the device and the exact build of its driver, equal in every process. Driver code is valid only
-  /// for the same digest.
+  /// Returns a digest of the device and the exact build of its driver, equal in every process.
+  /// Driver code is valid only for the same digest.
   Digest driver_identity() const;
-  /// Returns the code that the driver has generated for kernels, for `preload` in a later process; empty if the driver
-  /// exports none.
+  /// Returns the code that the driver has generated for kernels, for `preload` in a later process;
+  /// empty if the driver exports none.
   /// Errors: out_of_memory, device_lost.
   virtual Result<std::vector<std::byte>> driver_code();
-  /// Loads the result of `driver_code` from a device of the same `driver_identity`. Has no effect after an executable was
-  /// created.
+  /// Loads the result of `driver_code` from a device of the same `driver_identity`. Has no effect
+  /// after an executable was created.
   /// Errors: corrupt (another driver wrote it; nothing was loaded), device_lost.
   virtual Result<void> preload(std::span<const std::byte> code);
 
-  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the driver how much is free, has
-  /// reclaimables free idle memory, in the order of their kinds, then of their last uses, then in which they were added,
-  /// defragments the rest, and tries again after each of these.
-  /// Errors: those of `create_buffer`, with the holders of the memory as a line of context; out_of_memory if the host has no
-  ///         memory to describe a buffer or an error.
+  /// Creates a buffer. If the device, its silicon or the runtime has no room for it, asks the
+  /// driver how much is free, has reclaimables free idle memory, in the order of their kinds, then
+  /// of their last uses, then in which they were added, defragments the rest, and tries again after
+  /// each of these.
+  /// Errors: those of `create_buffer`, with the holders of the memory as a line of context;
+  ///         out_of_memory if the host has no memory to describe a buffer or an error.
   Result<std::shared_ptr<BufferBase>> allocate(const BufferRequest& request);
-  /// Charges the accounts for buffers that are created later with `BufferRequest::reserved`. Makes room as `allocate`.
+  /// Charges the accounts for buffers that are created later with `BufferRequest::reserved`. Makes
+  /// room as `allocate`.
   /// Errors: those of `MemoryAccount::reserve`, as `allocate`.
   Result<MemoryCharge> reserve(const BufferRequest& request);
   /// Charges the accounts of `request`. Backends call it before they allocate.
@@ -112,22 +119,23 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   }
   /// Limits the account of the silicon by the memory that the driver reports as free.
   void check_memory();
-  /// Has reclaimables free idle memory of the kinds up to `last`, in their order, until `wanted` bytes are free. Returns the
-  /// bytes that they freed.
+  /// Has reclaimables free idle memory of the kinds up to `last`, in their order, until `wanted`
+  /// bytes are free. Returns the bytes that they freed.
   Bytes reclaim(IdleMemory last, Bytes wanted);
   /// Returns memory that the backend keeps for later allocations to the driver.
   virtual void release_spare_memory() noexcept {}
-  /// Moves buffers that nothing uses together, until the allocations of the driver that they leave are empty, and returns
-  /// these to the driver. Copies each byte that it moves once. Returns the bytes that the driver got; zero for a backend
-  /// whose driver moves memory itself. Waits for another thread that does the same.
+  /// Moves buffers that nothing uses together, until the allocations of the driver that they leave
+  /// are empty, and returns these to the driver. Copies each byte that it moves once. Returns the
+  /// bytes that the driver got; zero for a backend whose driver moves memory itself. Waits for
+  /// another thread that does the same.
   Bytes defragment() noexcept;
   /// Returns a number for a use of memory of this device, larger than those of earlier uses.
   std::uint64_t next_use() noexcept { return uses_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// Adds an owner of idle memory of this device for `allocate`.
   void add_reclaimable(std::weak_ptr<Reclaimable> reclaimable);
 
-  /// Errors: out_of_memory (the size exceeds the largest buffer or the free memory; the sentence says which), over_budget,
-  ///         device_lost.
+  /// Errors: out_of_memory (the size exceeds the largest buffer or the free memory; the sentence
+  ///         says which), over_budget, device_lost.
   virtual Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) = 0;
   /// Errors: unsupported (language, limit or feature), compile_failed, out_of_memory, device_lost.
   virtual Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact& artefact) = 0;
@@ -144,8 +152,9 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   explicit DeviceBase(AdapterInfo info);
   /// Returns the failure that ended this device in the process that opened it, or null.
   virtual const Error* ended_by() const noexcept = 0;
-  /// Empties allocations of the driver one by one: marks its buffers as `is_to_move`, calls `move`, and returns the
-  /// allocation to the driver if nothing is left in it. Returns the bytes that the driver got.
+  /// Empties allocations of the driver one by one: marks its buffers as `is_to_move`, calls `move`,
+  /// and returns the allocation to the driver if nothing is left in it. Returns the bytes that the
+  /// driver got.
   virtual Bytes empty_allocations(const std::function<void()>& move) noexcept;
   /// Calls `probe` in the same state as native functions, and turns exceptions into errors.
   virtual Result<void> run_probe(NativeProbe probe);
@@ -175,6 +184,4 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   std::map<NativeProbe, std::optional<Error>> probed_;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -4,9 +4,7 @@
 
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 ExecutableBase::~ExecutableBase() = default;
 
@@ -15,6 +13,4 @@ ExecutableBase::ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact arte
   artefact_.code = {};
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

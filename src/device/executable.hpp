@@ -7,9 +7,7 @@
 
 #include "device/artefact.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class DeviceBase;
 
@@ -23,9 +21,11 @@ class ExecutableBase {
   const Artefact& artefact() const noexcept { return artefact_; }
   /// Returns the memory that it takes; 0 if the driver does not report it.
   virtual Bytes bytes() const noexcept = 0;
-  /// Returns the number of its workgroups that the otherwise idle device runs at the same time; 0 if unknown.
+  /// Returns the number of its workgroups that the otherwise idle device runs at the same time; 0
+  /// if unknown.
   virtual std::uint64_t resident_groups() const noexcept { return 0; }
-  /// Returns the workgroups of the longest grid of one row (y = z = 1), if that is more than `Limits::groups`.
+  /// Returns the workgroups of the longest grid of one row (y = z = 1), if that is more than
+  /// `Limits::groups`.
   virtual std::uint64_t row_groups() const noexcept { return 0; }
 
  protected:
@@ -36,6 +36,4 @@ class ExecutableBase {
   Artefact artefact_;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

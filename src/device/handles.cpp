@@ -9,8 +9,7 @@
 #include "device/device.hpp"
 #include "device/memory_account.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 Buffer::Buffer(std::shared_ptr<device::BufferBase> state, ElementType element, std::uint32_t element_size)
     : state_(std::move(state)), element_(element), element_size_(element_size == 0 ? 1 : element_size) {}
@@ -87,5 +86,4 @@ Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::u
   return Buffer(*std::move(buffer), element, element_size);
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -2,9 +2,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 std::uint64_t HostTimeline::reached() noexcept { return reached_.load(); }
 
@@ -70,6 +68,4 @@ void HostTimeline::arrange_callbacks() noexcept {
   if (failure) call_back(no_value, failure);
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -7,9 +7,7 @@
 #include "device/device.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// A timeline without a driver: waiting threads park.
 /// Threads: thread-safe.
@@ -26,7 +24,8 @@ class HostTimeline final : public Timeline {
   /// Raises the value, for the lane.
   /// Errors: those of `signal`.
   Result<void> reach(std::uint64_t value);
-  /// Fails this timeline: waits for values that are not reached return `error`. Later failures are ignored.
+  /// Fails this timeline: waits for values that are not reached return `error`. Later failures are
+  /// ignored.
   void fail(Error error);
   /// Returns the failure, if there is one.
   std::optional<Error> failure() const;
@@ -41,6 +40,4 @@ class HostTimeline final : public Timeline {
   std::optional<Error> failure_;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -7,9 +7,7 @@
 #include "device/checked.hpp"
 #include "device/pending_signals.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 Result<std::unique_ptr<Lane>> Lane::create(DeviceBase& device) {
   auto base = device.create_lane();
@@ -22,7 +20,8 @@ Lane::Lane(std::unique_ptr<LaneBase> base) : base_(std::move(base)) {}
 Lane::~Lane() {
   const std::shared_ptr<Timeline> timeline = base_->timeline();
   base_.reset();
-  // Otherwise the device may end on the waiter thread, after the application has dropped its last handle.
+  // Otherwise the device may end on the waiter thread, after the application has dropped its last
+  // handle.
   if (timeline && !origin_.is_inherited()) timeline->await_release();
 }
 
@@ -198,6 +197,4 @@ bool Lane::idle(Instant until) noexcept {
   }
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

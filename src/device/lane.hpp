@@ -14,9 +14,7 @@
 #include "device/sequence.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// Observes the calls of lanes, on the threads that make them.
 class LaneObserver {
@@ -28,12 +26,13 @@ class LaneObserver {
   virtual void waited() noexcept = 0;
 };
 
-/// One lane of a device with its open recording. Calls return nothing: `wait` and every later `wait` return the first
-/// failure.
+/// One lane of a device with its open recording. Calls return nothing: `wait` and every later
+/// `wait` return the first failure.
 /// Threads: one thread at a time.
 class Lane {
  public:
-  /// Creates a lane of `device` that checks its submissions (`checked`). Other rooms create lanes only here.
+  /// Creates a lane of `device` that checks its submissions (`checked`). Other rooms create lanes
+  /// only here.
   /// Errors: those of `DeviceBase::create_lane`.
   static Result<std::unique_ptr<Lane>> create(DeviceBase& device);
   explicit Lane(std::unique_ptr<LaneBase> base);
@@ -46,8 +45,8 @@ class Lane {
   void copy(const BufferRange& source, const BufferRange& target);
   void fill(const BufferRange& target, std::uint32_t pattern);
   void dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments, Extent3 items);
-  /// Releases shared memory to another driver, with all writes of this lane, until `acquire`. The caller orders the work
-  /// of the two devices.
+  /// Releases shared memory to another driver, with all writes of this lane, until `acquire`. The
+  /// caller orders the work of the two devices.
   void release(const BufferRange& memory);
   void acquire(const BufferRange& memory);
   /// Delays commands that are recorded after this until `point` is reached.
@@ -57,21 +56,25 @@ class Lane {
   /// Fails the lane with an error of the caller, unless it has failed before.
   void fail(Error error);
 
-  /// Submits the recorded commands, if there are any. Returns the point that their completion reaches.
+  /// Submits the recorded commands, if there are any. Returns the point that their completion
+  /// reaches.
   TimelinePoint submit(const StopToken& stop = {}, bool caller_waits = false);
   /// Submits the recorded commands, and then `sequence`.
   TimelinePoint submit(SequenceState& sequence, const StopToken& stop = {}, bool caller_waits = false);
   /// Submits the recorded commands, and waits for all submissions.
   /// Errors: timed_out (the lane stays usable); or the first failure of this lane.
   Result<void> wait(Instant until, const StopToken& stop = {});
-  /// Returns whether all submissions have completed. Waits for that until `until`; by default it does not wait.
+  /// Returns whether all submissions have completed. Waits for that until `until`; by default it
+  /// does not wait.
   bool idle(Instant until = Instant::min()) noexcept;
   const std::shared_ptr<Timeline>& timeline() const noexcept { return base_->timeline(); }
-  /// Drops all that its user has left behind: commands and waits that were not submitted, and downloads that no successful
-  /// `wait` followed. Work in flight continues. Buffers of completed submissions are released.
+  /// Drops all that its user has left behind: commands and waits that were not submitted, and
+  /// downloads that no successful `wait` followed. Work in flight continues. Buffers of completed
+  /// submissions are released.
   void discard() noexcept;
 
-  /// Returns whether submissions keep buffers, also those that have completed since the last `wait` or `discard`.
+  /// Returns whether submissions keep buffers, also those that have completed since the last `wait`
+  /// or `discard`.
   bool keeps_buffers() const noexcept { return collected_ < in_flight_.size(); }
   const std::optional<Error>& failure() const noexcept { return failure_; }
   /// Sets the observer, which outlives the lane.
@@ -103,6 +106,4 @@ class Lane {
   const base::Origin origin_;                                               // a child of fork submits nothing
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

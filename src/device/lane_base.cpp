@@ -1,12 +1,8 @@
 #include "device/lane_base.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 ReplayBase::~ReplayBase() = default;
 LaneBase::~LaneBase() = default;
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

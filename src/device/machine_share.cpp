@@ -14,9 +14,7 @@
 #include "base/gate.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 namespace {
 
 using base::text;
@@ -24,7 +22,8 @@ using base::text;
 constexpr std::array<char, 8> magic{'w', 'y', 'e', 's', 'l', 'o', 't', 's'};
 constexpr std::uint32_t layout_version = 1;
 constexpr std::int64_t no_rank = std::numeric_limits<std::int64_t>::max();
-/// The place in the file that a process locks to join or to leave. The places of the entries follow.
+/// The place in the file that a process locks to join or to leave. The places of the entries
+/// follow.
 constexpr std::uint64_t join_place = 0;
 constexpr Duration join_timeout = std::chrono::seconds(2), leave_timeout = std::chrono::milliseconds(100);
 /// The mutex is held for less than a microsecond, unless its owner is stopped or preempted.
@@ -61,7 +60,8 @@ struct alignas(64) MachineShare::Entry {
 };
 
 struct MachineShare::Table {
-  /// Never changes once it is written, under the lock of `join_place`. All zeros: its process ended before that.
+  /// Never changes once it is written, under the lock of `join_place`. All zeros: its process ended
+  /// before that.
   struct Fixed {
     std::array<char, 8> magic;
     std::uint32_t version, table_bytes, entry_bytes, mutex_bytes, entries, word_bytes;
@@ -401,6 +401,4 @@ std::vector<MachineShare::Process> MachineShare::processes() const {
   return list;
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

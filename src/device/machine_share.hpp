@@ -19,19 +19,19 @@
 #include "base/shared_memory.hpp"
 #include "base/worker.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
-/// The entry of this process in a table of the processes of a user that share a processor. The table is a file that they map:
-/// "silicon-<key>" in a directory of the user. An entry has numbers that its process alone changes, and belongs to the process
-/// that has the lock of its place in the file. The kernel releases that lock when the process ends in any way, and then any
-/// other process clears the entry.
+/// The entry of this process in a table of the processes of a user that share a processor. The
+/// table is a file that they map: "silicon-<key>" in a directory of the user. An entry has numbers
+/// that its process alone changes, and belongs to the process that has the lock of its place in the
+/// file. The kernel releases that lock when the process ends in any way, and then any other process
+/// clears the entry.
 ///
-/// A request takes a slot under the mutex of the table, if fewer are used than the smallest `Wish::limit`, and if no other
-/// process has a waiting request with an earlier rank. A process that does not take a free slot for 250 ms, because it is stopped
-/// for example, is passed over until it waits again. So a request waits only for requests with earlier ranks, and 250 ms for each
-/// process that does not answer.
+/// A request takes a slot under the mutex of the table, if fewer are used than the smallest
+/// `Wish::limit`, and if no other process has a waiting request with an earlier rank. A process
+/// that does not take a free slot for 250 ms, because it is stopped for example, is passed over
+/// until it waits again. So a request waits only for requests with earlier ranks, and 250 ms for
+/// each process that does not answer.
 /// Threads: thread-safe. In a child of `fork` it changes nothing.
 class MachineShare {
  public:
@@ -54,11 +54,13 @@ class MachineShare {
     bool is_own = false;
   };
 
-  /// Adds this process to the table of processor `key` in `folder`, and creates both if they are missing. Empty: the default
-  /// folder.
-  /// Errors: io (the folder or file cannot be used, or belongs to another user), corrupt (it is no such table, or a damaged
-  ///         one), unsupported (a table of another version), unavailable (it has `most_processes`, or stays locked for 2 s).
-  /// Units:  `clock` measures the time in which a process takes a slot; all processes have the same clock.
+  /// Adds this process to the table of processor `key` in `folder`, and creates both if they are
+  /// missing. Empty: the default folder.
+  /// Errors: io (the folder or file cannot be used, or belongs to another user), corrupt (it is no
+  ///         such table, or a damaged one), unsupported (a table of another version), unavailable
+  ///         (it has `most_processes`, or stays locked for 2 s).
+  /// Units:  `clock` measures the time in which a process takes a slot; all processes have the same
+  ///         clock.
   static Result<std::unique_ptr<MachineShare>> join(std::string folder, std::string_view key,
                                                     const Clock& clock = Clock::steady());
   MachineShare(const MachineShare&) = delete;
@@ -66,24 +68,26 @@ class MachineShare {
   ~MachineShare();
   const std::string& folder() const noexcept { return folder_; }
 
-  /// Starts the thread that calls `changed` while a request waits: when it may get a slot that other processes returned, and each
-  /// `check_period`. The thread is parked otherwise.
+  /// Starts the thread that calls `changed` while a request waits: when it may get a slot that
+  /// other processes returned, and each `check_period`. The thread is parked otherwise.
   /// Errors: unavailable (no thread can be started).
   Result<void> watch(std::function<void()> changed);
 
   void set_wish(Wish wish) noexcept;
   /// Returns the number of slots of all processes together.
   std::uint32_t limit() const noexcept;
-  /// Uses a slot. Returns false if none is free, or if a request of another process with an earlier rank waits.
+  /// Uses a slot. Returns false if none is free, or if a request of another process with an earlier
+  /// rank waits.
   /// Cost:    0.1 us if no process has the mutex, and some ns for each process.
   bool take(Instant rank) noexcept { return serve(rank, true); }
   /// Returns whether `take` would succeed now.
   bool is_free(Instant rank) noexcept { return serve(rank, false); }
-  /// Uses `count` slots more, even if they are not free: leases that began before this process joined.
+  /// Uses `count` slots more, even if they are not free: leases that began before this process
+  /// joined.
   void adopt(std::uint32_t count) noexcept;
   void give_back() noexcept;
-  /// Notes the rank of the first request of this process that waits for nothing but a slot of the machine; nothing: there is
-  /// none.
+  /// Notes the rank of the first request of this process that waits for nothing but a slot of the
+  /// machine; nothing: there is none.
   void wait(std::optional<Instant> rank) noexcept;
   /// Returns the slots that other processes use.
   std::uint32_t used_elsewhere() const noexcept;
@@ -91,14 +95,16 @@ class MachineShare {
   /// Sets the budget of this process. The smallest of all processes limits the sum of their memory.
   void set_budget(Bytes budget) noexcept;
   Bytes budget() const noexcept;
-  /// Notes the memory that this process holds. The last call of several threads notes the newest value of `held`.
+  /// Notes the memory that this process holds. The last call of several threads notes the newest
+  /// value of `held`.
   void publish(const std::atomic<std::uint64_t>& held) noexcept;
-  /// Returns whether `bytes` fit into the budget, beside `held` of this process and the memory of the others.
+  /// Returns whether `bytes` fit into the budget, beside `held` of this process and the memory of
+  /// the others.
   bool has_room(std::uint64_t held, Bytes bytes) const noexcept;
   /// Returns the memory that other processes hold.
   Bytes held_elsewhere() const noexcept;
-  /// Clears the entries of processes that have ended. Returns whether there was one. Does nothing if it was done in the last
-  /// 10 ms, unless `now`.
+  /// Clears the entries of processes that have ended. Returns whether there was one. Does nothing
+  /// if it was done in the last 10 ms, unless `now`.
   bool collect_dead(bool now = false) noexcept;
 
   std::vector<Process> processes() const;
@@ -134,6 +140,4 @@ class MachineShare {
   std::optional<base::Worker> watcher_;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

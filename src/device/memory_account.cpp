@@ -6,9 +6,7 @@
 #include "base/text.hpp"
 #include "device/machine_share.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 std::string_view name(AccountLevel level) noexcept {
   switch (level) {
@@ -69,7 +67,8 @@ bool MemoryAccount::add(Bytes bytes) noexcept {
   } while (!held_.compare_exchange_weak(held, held + bytes.count));
   MachineShare* const machine = machine_.load();
   if (!machine) return true;
-  // All processes publish first and then add up: of those that would exceed the budget together, at most one succeeds.
+  // All processes publish first and then add up: of those that would exceed the budget together, at
+  // most one succeeds.
   machine->publish(held_);
   if (machine->has_room(this->held().count, {})) return true;
   remove(bytes);
@@ -153,6 +152,4 @@ Result<void> MemoryCharge::add_tag(const std::shared_ptr<MemoryAccount>& tag) {
   return {};
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -13,9 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class DeviceBase;
 class MachineShare;
@@ -31,9 +29,9 @@ enum class AccountLevel : std::uint8_t {
 /// Returns "silicon" and the like.
 std::string_view name(AccountLevel level) noexcept;
 
-/// Counts the bytes that one owner holds, its children included, against a limit.
-/// A refused reservation leaves no charge. During a reservation other threads may see a part of it, and may be refused
-/// because of it.
+/// Counts the bytes that one owner holds, its children included, against a limit. A refused
+/// reservation leaves no charge. During a reservation other threads may see a part of it, and may
+/// be refused because of it.
 /// Threads: thread-safe; no lock but to list the accounts.
 class MemoryAccount : public std::enable_shared_from_this<MemoryAccount> {
  public:
@@ -51,8 +49,8 @@ class MemoryAccount : public std::enable_shared_from_this<MemoryAccount> {
   MemoryAccount(const MemoryAccount&) = delete;  // its children have its address
   ~MemoryAccount();
   /// Charges `bytes` to this account and all of its ancestors, or to none.
-  /// Errors: over_budget, or out_of_memory if the silicon refuses. The sentence names the refusing account, its level,
-  ///         the bytes that it holds and its limit.
+  /// Errors: over_budget, or out_of_memory if the silicon refuses. The sentence names the refusing
+  ///         account, its level, the bytes that it holds and its limit.
   /// Cost:   one atomic exchange per level.
   Result<void> reserve(Bytes bytes) { return reserve_up_to(nullptr, bytes); }
   /// Charges this account and its ancestors below `ancestor`, which is charged already.
@@ -68,8 +66,9 @@ class MemoryAccount : public std::enable_shared_from_this<MemoryAccount> {
   /// Changes the limit. Bytes that are held already stay, even if they exceed it.
   void set_limit(Bytes limit) noexcept { limit_.store(limit.count, std::memory_order_relaxed); }
 
-  /// From now on the budget of `machine` limits the sum of this account and those of other processes; null: no more. Only
-  /// for an account without a parent. `machine` lives until the next call.
+  /// From now on the budget of `machine` limits the sum of this account and those of other
+  /// processes; null: no more. Only for an account without a parent. `machine` lives until the next
+  /// call.
   void share(MachineShare* machine) noexcept;
 
   Bytes held() const noexcept { return Bytes{held_.load(std::memory_order_relaxed)}; }
@@ -80,9 +79,11 @@ class MemoryAccount : public std::enable_shared_from_this<MemoryAccount> {
     Bytes held, limit;
     Bytes elsewhere = {};  ///< the part of `held` that other processes hold
   };
-  /// Returns the use of the limit of this account alone or, if that is fuller, of the budget that it shares.
+  /// Returns the use of the limit of this account alone or, if that is fuller, of the budget that
+  /// it shares.
   Use use() const noexcept;
-  /// Returns the limit of this account, which may be smaller because of the budget of another process.
+  /// Returns the limit of this account, which may be smaller because of the budget of another
+  /// process.
   Bytes limit() const noexcept {
     const Bytes own{limit_.load(std::memory_order_relaxed)};
     return machine_.load(std::memory_order_relaxed) ? shared_limit(own) : own;
@@ -129,7 +130,8 @@ inline bool is_shortage(const Error& error) noexcept {
 class MemoryCharge {
  public:
   MemoryCharge() = default;  ///< charges nothing
-  /// Charges `bytes` to both accounts, or to none. `tag` may be null, and is no ancestor of `account`.
+  /// Charges `bytes` to both accounts, or to none. `tag` may be null, and is no ancestor of
+  /// `account`.
   /// Errors: those of `MemoryAccount::reserve`.
   static Result<MemoryCharge> make(std::shared_ptr<MemoryAccount> account, Bytes bytes,
                                    std::shared_ptr<MemoryAccount> tag = nullptr);
@@ -145,8 +147,8 @@ class MemoryCharge {
     if (tag_) tag_->release(bytes_);
   }
   Bytes bytes() const noexcept { return bytes_; }
-  /// Charges `bytes` to `account`, which outlives this charge or its next `narrow`. The results of `split` share its
-  /// ownership. This charge must be empty.
+  /// Charges `bytes` to `account`, which outlives this charge or its next `narrow`. The results of
+  /// `split` share its ownership. This charge must be empty.
   /// Errors: those of `MemoryAccount::reserve`; this charge stays empty.
   Result<void> fill(MemoryAccount& account, Bytes bytes) {
     if (auto reserved = account.reserve(bytes); !reserved) return reserved;
@@ -174,22 +176,22 @@ class MemoryCharge {
   Bytes bytes_;
 };
 
-/// An owner of device memory that it can free on demand. `DeviceBase::allocate` calls it when an allocation fails.
+/// An owner of device memory that it can free on demand. `DeviceBase::allocate` calls it when an
+/// allocation fails.
 /// Threads: thread-safe.
 class Reclaimable {
  public:
   virtual ~Reclaimable() = default;
   virtual IdleMemory kind() const noexcept = 0;
-  /// Frees memory of `device` that is not in use, until `wanted` bytes are free or no more is idle. Returns the number of
-  /// bytes that it freed.
+  /// Frees memory of `device` that is not in use, until `wanted` bytes are free or no more is idle.
+  /// Returns the number of bytes that it freed.
   virtual Bytes reclaim(const DeviceBase& device, Bytes wanted) = 0;
-  /// Returns the `DeviceBase::next_use` of the last use of its memory of `device`. Of one kind the least recently used is
-  /// asked first, and owners that keep no such number before all others.
+  /// Returns the `DeviceBase::next_use` of the last use of its memory of `device`. Of one kind the
+  /// least recently used is asked first, and owners that keep no such number before all others.
   virtual std::uint64_t last_use(const DeviceBase&) const noexcept { return 0; }
-  /// Moves those of its buffers of `device` that are `is_to_move` and that nothing uses to other memory of the device.
+  /// Moves those of its buffers of `device` that are `is_to_move` and that nothing uses to other
+  /// memory of the device.
   virtual void move_buffers(DeviceBase&) noexcept {}
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -5,8 +5,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 std::string_view name(AdapterType type) noexcept {
   switch (type) {
@@ -132,5 +131,4 @@ std::string to_string(const ParamSchema& schema) {
   return list + ')';
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -3,9 +3,7 @@
 #include "device/buffer.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 bool NativeInterop::reaches(const DeviceBase&) const noexcept { return false; }
 
@@ -14,6 +12,4 @@ bool reaches(DeviceBase& device, const DeviceBase& other) noexcept {
   return native && native->reaches(other);
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

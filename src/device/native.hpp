@@ -10,8 +10,7 @@
 #include "base/descriptor.hpp"
 #include "device/operand.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 using detail::handle_of;
 using detail::NativeMemory;
@@ -34,13 +33,15 @@ struct SharedBufferBase {
   std::shared_ptr<BufferBase> buffer;
   SharedMemory memory;
 };
-/// A foreign timeline that one driver exports to another driver, whose timeline reads the value of the original.
+/// A foreign timeline that one driver exports to another driver, whose timeline reads the value of
+/// the original.
 struct SharedTimeline {
   std::shared_ptr<Timeline> timeline;
   base::Descriptor file;
 };
 
-/// The objects of a driver. Devices with a driver implement it. The caller passes only objects of this device and backend.
+/// The objects of a driver. Devices with a driver implement it. The caller passes only objects of
+/// this device and backend.
 /// Threads: thread-safe.
 class NativeInterop {
  public:
@@ -52,8 +53,8 @@ class NativeInterop {
   /// Makes a queue of the application wait until `timeline` reaches `value`.
   /// Errors: unsupported, unavailable (no submission reaches `value` yet), device_lost.
   virtual Result<void> follow(std::uint64_t queue, Timeline& timeline, std::uint64_t value) = 0;
-  /// Creates a buffer over memory of the application: at least one byte, and no more than the largest buffer. The buffer
-  /// calls `release` once when it ends; a failed call does not.
+  /// Creates a buffer over memory of the application: at least one byte, and no more than the
+  /// largest buffer. The buffer calls `release` once when it ends; a failed call does not.
   /// Errors: invalid_argument, out_of_memory, device_lost.
   virtual Result<std::shared_ptr<BufferBase>> adopt_memory(const NativeMemory& memory, Release release) = 0;
   /// Creates a foreign timeline (`Timeline::is_foreign`).
@@ -66,15 +67,16 @@ class NativeInterop {
   /// Opens a buffer in memory of another driver. Either buffer may end first.
   /// Errors: unsupported (with the reason), out_of_memory, device_lost. Then `memory` is unchanged.
   virtual Result<std::shared_ptr<BufferBase>> open_shared(SharedMemory& memory, Bytes bytes) = 0;
-  /// Creates a foreign timeline with value 0 that another driver can open. Lanes of both devices signal it and wait for it.
+  /// Creates a foreign timeline with value 0 that another driver can open. Lanes of both devices
+  /// signal it and wait for it.
   /// Errors: those of `create_shared`.
   virtual Result<SharedTimeline> create_shared_timeline() = 0;
   /// Opens a timeline of another driver for lanes of this device.
   /// Errors: those of `open_shared`.
   virtual Result<std::shared_ptr<Timeline>> open_shared_timeline(SharedTimeline& original) = 0;
-  /// Returns whether lanes of this device can copy from buffers of `other`. If so, the source of a copy may be such a
-  /// buffer. Its writer must have completed: lanes of two devices do not wait for each other. The result may become false
-  /// later.
+  /// Returns whether lanes of this device can copy from buffers of `other`. If so, the source of a
+  /// copy may be such a buffer. Its writer must have completed: lanes of two devices do not wait
+  /// for each other. The result may become false later.
   virtual bool reaches(const DeviceBase& other) const noexcept;
 };
 
@@ -82,5 +84,4 @@ class NativeInterop {
 bool reaches(DeviceBase& device, const DeviceBase& other) noexcept;
 
 }  // namespace device
-}  // namespace v0
 }  // namespace wye

@@ -2,8 +2,7 @@
 
 #include <atomic>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 device::Retained::~Retained() = default;
 
@@ -56,5 +55,4 @@ std::uint64_t detail::next_scratch_id() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-}  // namespace v0
 }  // namespace wye

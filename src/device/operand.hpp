@@ -5,8 +5,7 @@
 
 #include <string_view>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 using detail::Operand;
 
@@ -17,5 +16,4 @@ std::string_view name(Operand::Kind kind) noexcept;
 
 }  // namespace device
 
-}  // namespace v0
 }  // namespace wye

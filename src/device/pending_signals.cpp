@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 namespace {
 
 /// `any_pending` removes signals that were made. `add` calls it when there are as many as this.
@@ -63,6 +61,4 @@ std::optional<Error> PendingSignals::failure_of(std::uint64_t value) const {
   return std::nullopt;
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -9,24 +9,23 @@
 
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
-/// The pending signals of a timeline that lanes of two devices share. If the signaling device is lost, or its lane fails,
-/// the driver of the waiting device does not report it. So each pending signal has a point of the signaling lane, and
-/// waiting threads poll these points. If a point fails, the host signals the timeline, and the waiting lane finds the
-/// failure here.
+/// The pending signals of a timeline that lanes of two devices share. If the signaling device is
+/// lost, or its lane fails, the driver of the waiting device does not report it. So each pending
+/// signal has a point of the signaling lane, and waiting threads poll these points. If a point
+/// fails, the host signals the timeline, and the waiting lane finds the failure here.
 /// Threads: thread-safe.
 class PendingSignals {
  public:
   /// The host can signal `timeline`, which outlives this object.
   explicit PendingSignals(Timeline& timeline) : timeline_(timeline) {}
   PendingSignals(const PendingSignals&) = delete;
-  /// Adds the signal of `value`, which is made when `by`, a point of the signaling lane's own timeline, is reached.
+  /// Adds the signal of `value`, which is made when `by`, a point of the signaling lane's own
+  /// timeline, is reached.
   void add(std::uint64_t value, TimelinePoint by);
-  /// Polls all signals, removes those whose points are reached or have failed, and makes failed signals from the host.
-  /// Returns whether one is still pending.
+  /// Polls all signals, removes those whose points are reached or have failed, and makes failed
+  /// signals from the host. Returns whether one is still pending.
   bool any_pending();
   /// Returns the failure because of which the host signaled `value`; nothing if a lane signaled it.
   std::optional<Error> failure_of(std::uint64_t value) const;
@@ -48,6 +47,4 @@ class PendingSignals {
   std::vector<Failed> failed_;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -6,9 +6,7 @@
 #include "base/text.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 namespace {
 
 /// The cast is valid: the checked decorator refuses timelines of other devices.
@@ -176,6 +174,4 @@ void PendingSubmissions::drop_all() noexcept {
   waiter_.notify();
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

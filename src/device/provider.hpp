@@ -14,9 +14,7 @@
 #include "device/artefact.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// The source of executables: a kernel of the kernel room.
 /// Threads: thread-safe.
@@ -25,18 +23,20 @@ class Program {
   Program() = default;
   Program(const Program&) = delete;  // it has an identity
   virtual ~Program() = default;
-  /// Returns the program to use now: itself, or its replacement (hot reload), which has the same name and schema and lives
-  /// as long. A caller that needs several results calls `current` once.
+  /// Returns the program to use now: itself, or its replacement (hot reload), which has the same
+  /// name and schema and lives as long. A caller that needs several results calls `current` once.
   const Program& current() const noexcept { return *current_.load(std::memory_order_acquire); }
   virtual std::string_view name() const noexcept = 0;
   virtual const ParamSchema& schema() const noexcept = 0;
   /// Returns a number that differs for every program of this process.
   virtual std::uint64_t id() const noexcept = 0;
-  /// Returns a bit for each parameter that has a leading index (`Kernel::Options::batchable`); 0: there is none.
+  /// Returns a bit for each parameter that has a leading index (`Kernel::Options::batchable`); 0:
+  /// there is none.
   virtual std::uint32_t batchable() const noexcept { return 0; }
   /// Returns whether it names the types of adapters that run it (`Kernel::Options::adapters`).
   virtual bool names_adapters() const noexcept { return false; }
-  /// Returns whether an executable can be created for `device`. Makes no sentence, unlike `refusal`.
+  /// Returns whether an executable can be created for `device`. Makes no sentence, unlike
+  /// `refusal`.
   virtual bool runs_on(const DeviceBase& device) const { return !refusal(device); }
   /// Returns the reason why no executable can be created for `device`, or nothing.
   virtual std::optional<Error> refusal(const DeviceBase& device) const = 0;
@@ -72,19 +72,21 @@ struct Provided {
 class ExecutableProvider {
  public:
   virtual ~ExecutableProvider() = default;
-  /// Returns the expected cost of a build: nothing if the executable is ready, zero if it is unknown.
+  /// Returns the expected cost of a build: nothing if the executable is ready, zero if it is
+  /// unknown.
   virtual std::optional<Duration> build_cost(const Program& program, const DeviceBase& device) const = 0;
   /// Returns the clock of `until`.
   virtual const Clock& clock() const noexcept = 0;
-  /// Errors: those of `Program::build` and `DeviceBase::create_executable`; timed_out at `until`. The build continues; later
-  ///         calls use its result.
+  /// Errors: those of `Program::build` and `DeviceBase::create_executable`; timed_out at `until`.
+  ///         The build continues; later calls use its result.
   virtual Result<Provided> provide(const std::shared_ptr<const Program>& program,
                                    const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
-  /// Does as `provide`, and makes the driver generate all code now instead of at the first dispatch.
+  /// Does as `provide`, and makes the driver generate all code now instead of at the first
+  /// dispatch.
   virtual Result<Provided> make_ready(const std::shared_ptr<const Program>& program,
                                       const std::shared_ptr<DeviceBase>& device, Instant until) = 0;
-  /// Waits until the builds whose callers timed out have ended, and their threads too. Returns false if `until`, of the
-  /// steady clock, passes first.
+  /// Waits until the builds whose callers timed out have ended, and their threads too. Returns
+  /// false if `until`, of the steady clock, passes first.
   virtual bool await_builds(Instant) { return true; }
 };
 
@@ -93,8 +95,8 @@ class ExecutableProvider {
 class UseObserver {
  public:
   virtual ~UseObserver() = default;
-  /// Notes that `program` is used on `device`: the first time on each thread, and from time to time later. `program` is the
-  /// original, not its replacement.
+  /// Notes that `program` is used on `device`: the first time on each thread, and from time to time
+  /// later. `program` is the original, not its replacement.
   virtual void used(const std::shared_ptr<const Program>& program,
                     const std::shared_ptr<DeviceBase>& device) = 0;
 };
@@ -109,6 +111,4 @@ class Qualifier {
   virtual Result<void> qualify(const std::shared_ptr<DeviceBase>& device) = 0;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -7,9 +7,7 @@
 #include "device/buffer.hpp"
 #include "device/executable.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 namespace {
 
 /// Returns whether the access `allowed` includes `needed`.
@@ -123,8 +121,8 @@ void Recording::dispatch(std::shared_ptr<ExecutableBase> executable, const Argum
   }
 }
 
-/// Sets the access of memory to the access of the kernel. If the operand allows less, its access stays, and the checked
-/// decorator refuses it.
+/// Sets the access of memory to the access of the kernel. If the operand allows less, its access
+/// stays, and the checked decorator refuses it.
 void Recording::declare(const Command& command, std::size_t slot, Operand& operand) {
   if (!command.executable || slot >= command.executable->artefact().schema.slots.size()) return;
   const Access declared = command.executable->artefact().schema.slots[slot].access;
@@ -149,8 +147,8 @@ Result<void> Recording::set(std::size_t command, std::size_t slot, Operand opera
 
 namespace {
 
-/// Returns a number that no other recording of this process has. Each thread takes many at a time, because threads that
-/// record at the same time would wait for the counter.
+/// Returns a number that no other recording of this process has. Each thread takes many at a time,
+/// because threads that record at the same time would wait for the counter.
 std::uint64_t next_revision() noexcept {
   constexpr std::uint64_t at_once = 1024;
   static constinit std::atomic<std::uint64_t> taken{1};
@@ -194,11 +192,10 @@ void Recording::clear() noexcept {
 
 bool unused(const std::shared_ptr<Recording>& recording) noexcept {
   if (recording.use_count() != 1) return false;
-  // Copying and dropping a reference synchronizes with the release by the last other holder; `use_count` does not.
+  // Copying and dropping a reference synchronizes with the release by the last other holder;
+  // `use_count` does not.
   const std::shared_ptr<Recording> another = recording;  // NOLINT: dropped at once
   return true;
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -12,9 +12,7 @@
 #include "device/barriers.hpp"
 #include "device/operand.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class BufferBase;
 class ExecutableBase;
@@ -49,9 +47,10 @@ struct Command {
   std::shared_ptr<ExecutableBase> executable;
 };
 
-/// A list of commands that is filled, closed, and then submitted any number of times. If its owner holds the only reference,
-/// it may open the recording again and add commands or replace arguments.
-/// Operands are of kind buffer, host (only for devices with Feature::host_memory), value or address.
+/// A list of commands that is filled, closed, and then submitted any number of times. If its owner
+/// holds the only reference, it may open the recording again and add commands or replace arguments.
+/// Operands are of kind buffer, host (only for devices with Feature::host_memory), value or
+/// address.
 /// Threads: one thread at a time until closed, thread-safe after.
 class Recording {
  public:
@@ -61,10 +60,12 @@ class Recording {
   void fill(BufferRange target, std::uint32_t pattern);
   void release(BufferRange memory);
   void acquire(BufferRange memory);
-  /// Adds a dispatch. `arguments` are in the order of the executable's schema, which sets their access.
+  /// Adds a dispatch. `arguments` are in the order of the executable's schema, which sets their
+  /// access.
   void dispatch(std::shared_ptr<ExecutableBase> executable, const Arguments& arguments, Extent3 items);
 
-  /// Puts a barrier before the last command, also if the memory that it reads and writes needs none.
+  /// Puts a barrier before the last command, also if the memory that it reads and writes needs
+  /// none.
   void order() noexcept { commands_.back().is_ordered = true; }
 
   /// Replaces the argument in `slot` of the dispatch with number `command`.
@@ -80,7 +81,8 @@ class Recording {
   /// Copies `other` into the memory of this recording.
   void assign(const Recording& other);
   bool closed() const noexcept { return closed_; }
-  /// Returns whether a command was added after `close`. The checked decorator refuses such a recording.
+  /// Returns whether a command was added after `close`. The checked decorator refuses such a
+  /// recording.
   bool misused() const noexcept { return misused_; }
   /// Removes all commands, opens the recording and keeps its memory.
   void clear() noexcept;
@@ -104,10 +106,8 @@ class Recording {
   bool misused_ = false;
 };
 
-/// Returns whether the caller holds the only reference to `recording`. If so, all uses by earlier holders happen before the
-/// return.
+/// Returns whether the caller holds the only reference to `recording`. If so, all uses by earlier
+/// holders happen before the return.
 bool unused(const std::shared_ptr<Recording>& recording) noexcept;
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

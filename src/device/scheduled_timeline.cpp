@@ -5,9 +5,7 @@
 #include "device/pending_submissions.hpp"
 #include "device/timeline_waiter.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 ScheduledTimeline::ScheduledTimeline(std::shared_ptr<DeviceBase> device, PendingSubmissions& pending,
                                      SignaledBy by)
@@ -64,7 +62,8 @@ bool ScheduledTimeline::call_known() noexcept {
   return has_failed_.load() && first_callback() > scheduled() ? call_back(no_value, &*failure_) || any : any;
 }
 
-/// Polls each value separately: a failure of one of the two devices may prevent one value and not the next.
+/// Polls each value separately: a failure of one of the two devices may prevent one value and not
+/// the next.
 bool ScheduledTimeline::call_foreign() noexcept {
   bool any = false;
   try {
@@ -80,6 +79,4 @@ bool ScheduledTimeline::call_foreign() noexcept {
   return any;
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -9,15 +9,13 @@
 #include "device/device.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class PendingSubmissions;
 class TimelineWaiter;
 
-/// A timeline with two values: the value reached, and the largest value submitted to the driver. It reaches every value
-/// up to the second unless the device is lost.
+/// A timeline with two values: the value reached, and the largest value submitted to the driver. It
+/// reaches every value up to the second unless the device is lost.
 /// Threads: thread-safe.
 class ScheduledTimeline : public Timeline, public std::enable_shared_from_this<ScheduledTimeline> {
  public:
@@ -32,8 +30,8 @@ class ScheduledTimeline : public Timeline, public std::enable_shared_from_this<S
   SignaledBy signaled_by() const noexcept { return by_; }
   /// Returns the value that is known to be reached. Calls no driver.
   std::uint64_t seen() const noexcept { return reached_.load(); }
-  /// Returns the largest value that was submitted to the driver or that the host has signaled. Every value of a foreign
-  /// timeline counts as submitted: only the driver knows.
+  /// Returns the largest value that was submitted to the driver or that the host has signaled.
+  /// Every value of a foreign timeline counts as submitted: only the driver knows.
   std::uint64_t scheduled() const noexcept { return scheduled_.load(); }
 
  protected:
@@ -58,7 +56,8 @@ class ScheduledTimeline : public Timeline, public std::enable_shared_from_this<S
   const SignaledBy by_;
   std::atomic<std::uint64_t> reached_{0};
   std::atomic<std::uint64_t> scheduled_{0};
-  // The failure that prevents values above `scheduled_`. Written once, under the lock of `pending_`.
+  // The failure that prevents values above `scheduled_`. Written once, under the lock of
+  // `pending_`.
   std::optional<Error> failure_;
   std::atomic<bool> has_failed_{false};
   // In the list of the waiter, under its lock:
@@ -67,6 +66,4 @@ class ScheduledTimeline : public Timeline, public std::enable_shared_from_this<S
   ScheduledTimeline* next_ = nullptr;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -7,8 +7,7 @@
 
 #include "base/internals.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace device {
 
 Recording& SequenceState::open() {
@@ -70,5 +69,4 @@ Result<void> Sequence::set_operand(std::size_t step, std::size_t argument, Opera
   return state_->open().set(step, argument, std::move(operand));
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -10,13 +10,12 @@
 #include "device/lane_base.hpp"
 #include "device/recording.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// A recording that can be changed at any time. Submissions in flight keep their arguments.
 /// Threads: one thread at a time.
-/// Cost:    the first change after a submission copies the recording if the submission is in flight.
+/// Cost:    the first change after a submission copies the recording if the submission is in
+///          flight.
 class SequenceState {
  public:
   explicit SequenceState(const std::shared_ptr<DeviceBase>& device) : replay_(device->create_replay()) {}
@@ -35,6 +34,4 @@ class SequenceState {
 /// Returns the element count of the first operand that the kernel writes, or 1.
 std::uint64_t items_of(const Executable& executable, const Arguments& arguments);
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

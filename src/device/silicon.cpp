@@ -10,9 +10,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 namespace {
 
 struct KnownSilicon {
@@ -36,11 +34,13 @@ SiliconId next_silicon() noexcept {
 /// Returns the limit of the account of the processor that `adapter` reaches.
 Bytes memory_of(const AdapterInfo& adapter) {
   if (adapter.type != AdapterType::cpu) return MemoryAccount::no_limit;
-  // A driver that emulates a GPU states the size of a heap. The memory of the machine is read from files: not once more.
+  // A driver that emulates a GPU states the size of a heap. The memory of the machine is read from
+  // files: not once more.
   return adapter.features.has(Feature::host_memory) ? adapter.memory : base::host_memory();
 }
 
-/// Returns the name of the processor that `adapter` reaches, equal in all processes; empty if it has none.
+/// Returns the name of the processor that `adapter` reaches, equal in all processes; empty if it
+/// has none.
 std::string key_of(const AdapterInfo& adapter) {
   if (adapter.type == AdapterType::cpu) return std::string(wye::name(adapter.type));
   std::string key;
@@ -137,6 +137,4 @@ std::shared_ptr<Silicon> Silicon::of(const AdapterInfo& adapter) {
   return made;
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

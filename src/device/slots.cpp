@@ -6,9 +6,7 @@
 
 #include "device/machine_share.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 std::uint32_t default_slots(const AdapterInfo& adapter) noexcept {
   constexpr std::uint32_t least = 4, multiprocessors_each = 8;
@@ -155,7 +153,8 @@ std::vector<Slots::Holder> Slots::holders(const Member& asking) const {
   return holders;
 }
 
-/// Visits the pools in the order of ranks. A pool whose next request has a later rank is visited again at that rank.
+/// Visits the pools in the order of ranks. A pool whose next request has a later rank is visited
+/// again at that rank.
 void Slots::serve() noexcept {
   using Place = std::pair<Instant, const Member*>;
   for (Place served{Instant::min(), nullptr};;) {
@@ -263,6 +262,4 @@ void Slots::Member::leave() noexcept {
   serve();  // there may be more slots without this pool's limit
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -1,5 +1,6 @@
 #pragma once
-/// The slots of a processor: how many leases of its devices may be in use at a time, over all pools of this process.
+/// The slots of a processor: how many leases of its devices may be in use at a time, over all pools
+/// of this process.
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
 #include <wye/device/adapter.hpp>
@@ -17,9 +18,7 @@
 
 #include "base/gate.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class MachineShare;
 
@@ -32,7 +31,8 @@ struct SlotUse {
   Instant since{};           ///< start of the lease
 };
 
-/// A part of each context: the slot that its lease uses. Changed under the lock of its pool and that of the `Slots`.
+/// A part of each context: the slot that its lease uses. Changed under the lock of its pool and
+/// that of the `Slots`.
 struct HeldSlot {
   SlotUse use;
   std::string_view context;      ///< its id
@@ -46,13 +46,14 @@ struct HeldSlot {
 class SlotTaker {
  public:
   virtual ~SlotTaker() = default;
-  /// Gives free slots to requests that wait for one, and calls `Member::wait` for the first that still waits. Called without
-  /// a lock of the slots.
+  /// Gives free slots to requests that wait for one, and calls `Member::wait` for the first that
+  /// still waits. Called without a lock of the slots.
   virtual void serve_waiting() noexcept = 0;
 };
 
-/// The leases of one thread share a slot: only the first of them counts. Otherwise threads that each have a lease, and want a
-/// second one, would wait for each other. Each lease for a job counts.
+/// The leases of one thread share a slot: only the first of them counts. Otherwise threads that
+/// each have a lease, and want a second one, would wait for each other. Each lease for a job
+/// counts.
 /// Threads: thread-safe.
 class Slots {
  public:
@@ -77,8 +78,8 @@ class Slots {
   }
   /// Adds a further device of the processor.
   void add_device(std::uint32_t of_device) noexcept;
-  /// Adds a pool. The smallest limit of a pool holds; without limits, the largest number of a device and of
-  /// `Wish::at_least`. `taker` outlives the result.
+  /// Adds a pool. The smallest limit of a pool holds; without limits, the largest number of a
+  /// device and of `Wish::at_least`. `taker` outlives the result.
   std::shared_ptr<Member> join(SlotTaker& taker, Wish wish);
 
   /// Adds the run time of a job to the load. `work` is equal for jobs that should take the same time. The stretch of a job is its
@@ -89,16 +90,19 @@ class Slots {
   /// Source: the congestion window of TCP Vegas (Brakmo and Peterson, IEEE JSAC 1995). Returns true if the number has risen; the
   /// caller then calls `Member::serve`.
   bool note_run(std::uint64_t work, Duration run_time) noexcept;
-  /// A job that has just ended its lease found no memory. From now on there are as many slots as are in use now, but at least one
-  /// for a job beside the application's leases. A slot comes back with each window of jobs. Returns false, and changes nothing, if
-  /// no lease for a job uses a slot: there is no memory to wait for.
+  /// A job that has just ended its lease found no memory. From now on there are as many slots as
+  /// are in use now, but at least one for a job beside the application's leases. A slot comes back
+  /// with each window of jobs. Returns false, and changes nothing, if no lease for a job uses a
+  /// slot: there is no memory to wait for.
   bool note_shortage() noexcept;
   /// Returns whether `note_run` may change the number of slots.
   bool observes_runs() const noexcept { return observes_runs_.load(std::memory_order_relaxed); }
 
-  /// Shares the slots with other processes, until the end of this object. `machine` lives longer, and calls `serve`.
+  /// Shares the slots with other processes, until the end of this object. `machine` lives longer,
+  /// and calls `serve`.
   void share(MachineShare& machine) noexcept;
-  /// Lets the pools with waiting requests take free slots, the earliest rank first. No lock of a pool may be held.
+  /// Lets the pools with waiting requests take free slots, the earliest rank first. No lock of a
+  /// pool may be held.
   void serve() noexcept;
 
   std::uint32_t limit() const noexcept;
@@ -112,7 +116,8 @@ class Slots {
   void update_limit_locked() noexcept;
   void note_load_locked(std::uint64_t work, Duration run_time) noexcept;
   std::uint32_t limit_locked() const noexcept;
-  /// Tells other processes the rank of the first request that waits, if this process may use a slot more.
+  /// Tells other processes the rank of the first request that waits, if this process may use a slot
+  /// more.
   void publish_rank_locked() noexcept;
 
   mutable std::mutex mutex_;
@@ -138,8 +143,8 @@ class Slots {
   } load_;
 };
 
-/// Returns the default number of leases of a device at a time: the processors of a CPU; for a GPU an eighth of its
-/// multiprocessors, or its queues if these are more. At least 4.
+/// Returns the default number of leases of a device at a time: the processors of a CPU; for a GPU
+/// an eighth of its multiprocessors, or its queues if these are more. At least 4.
 std::uint32_t default_slots(const AdapterInfo& adapter) noexcept;
 
 /// A pool among the users of a processor's slots.
@@ -149,15 +154,18 @@ class Slots::Member {
   Member(Slots& of, SlotTaker& taker, Wish wish) noexcept : slots_(of), taker_(&taker), wish_(wish) {}
   Member(const Member&) = delete;
 
-  /// Uses a slot for a lease that begins `now`. Returns false if none is free, or if a request with an earlier rank waits.
+  /// Uses a slot for a lease that begins `now`. Returns false if none is free, or if a request with
+  /// an earlier rank waits.
   bool take(HeldSlot& slot, const SlotUse& use, Instant now, Instant rank) noexcept;
   /// Returns whether `take` would succeed now.
   bool is_free(const SlotUse& use, Instant rank) const noexcept;
   /// Returns true if a request of a pool waits, so that the caller has to call `serve`.
   bool give_back(HeldSlot& slot) noexcept;
-  /// Notes the rank of the first request of this pool that waits for nothing but a slot; nothing: there is none.
+  /// Notes the rank of the first request of this pool that waits for nothing but a slot; nothing:
+  /// there is none.
   void wait(std::optional<Instant> rank) noexcept;
-  /// Ignores the rank of this pool until its next call of `wait`: it serves its requests in their own order.
+  /// Ignores the rank of this pool until its next call of `wait`: it serves its requests in their
+  /// own order.
   void begin_service() noexcept;
   /// Calls `Slots::serve`.
   void serve() noexcept { slots_.serve(); }
@@ -170,7 +178,8 @@ class Slots::Member {
       if (!is_meant(*slot)) return false;
     return true;
   }
-  /// Ends the membership. When it has returned, `serve_waiting` is not called any more. No lock of a pool may be held.
+  /// Ends the membership. When it has returned, `serve_waiting` is not called any more. No lock of
+  /// a pool may be held.
   void leave() noexcept;
 
  private:
@@ -186,6 +195,4 @@ class Slots::Member {
   std::optional<Instant> rank_;  // of the first waiting request
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -6,9 +6,7 @@
 #include "base/text.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 namespace {
 
 /// Constructed by `when`: the destructor of a timeline may have no memory for it.
@@ -82,6 +80,4 @@ Error not_larger(std::uint64_t value, std::uint64_t reached) {
                           value, reached));
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

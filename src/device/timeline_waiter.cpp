@@ -10,9 +10,7 @@
 #include "base/worker.hpp"
 #include "device/scheduled_timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// Outlives its device if the thread drops the last handle of the device.
 struct TimelineWaiter::Shared {
@@ -185,6 +183,4 @@ void TimelineWaiter::end() noexcept {
   }
 }
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

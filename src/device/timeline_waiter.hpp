@@ -6,17 +6,17 @@
 #include <memory>
 #include <string>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 class ScheduledTimeline;
 
-/// Polls the timelines of a device that have callbacks, on one thread for all of them. The thread starts with the first
-/// callback whose value is not reached. It parks while no such value is in flight.
+/// Polls the timelines of a device that have callbacks, on one thread for all of them. The thread
+/// starts with the first callback whose value is not reached. It parks while no such value is in
+/// flight.
 /// Threads: thread-safe.
-/// Cost:    a callback runs later than its value by up to an eighth of the time that the thread has waited, and at most
-///          1 ms. If the thread sleeps in the driver for that value, the callback runs at once.
+/// Cost:    a callback runs later than its value by up to an eighth of the time that the thread has
+///          waited, and at most 1 ms. If the thread sleeps in the driver for that value, the
+///          callback runs at once.
 class TimelineWaiter {
  public:
   /// How the thread sleeps while values are in flight.
@@ -33,10 +33,11 @@ class TimelineWaiter {
   Result<void> start();
   /// Adds a timeline that has a callback. It is removed after its last callback.
   void add(ScheduledTimeline& timeline) noexcept;
-  /// Removes a timeline, and waits until the thread is not polling it. A callback of the timeline must not call this.
+  /// Removes a timeline, and waits until the thread is not polling it. A callback of the timeline
+  /// must not call this.
   void remove(ScheduledTimeline& timeline) noexcept;
-  /// Waits until the thread holds no handle of a timeline, but for timelines that have callbacks. Returns at once on the thread
-  /// itself.
+  /// Waits until the thread holds no handle of a timeline, but for timelines that have callbacks.
+  /// Returns at once on the thread itself.
   void await_release() noexcept;
   /// Wakes the thread: a value was submitted, or a timeline or the device has failed.
   void notify() noexcept;
@@ -48,6 +49,4 @@ class TimelineWaiter {
   std::shared_ptr<Shared> shared_;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

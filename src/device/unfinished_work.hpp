@@ -4,9 +4,7 @@
 #include <mutex>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// Keeps `Work` until the device has completed it: memory that a device may still use is not freed.
 /// `Work` has `std::unique_ptr<Work> next` and `bool has_ended() noexcept`, which never blocks.
@@ -38,6 +36,4 @@ class UnfinishedWork {
   std::unique_ptr<Work> first_;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

@@ -12,9 +12,7 @@
 #include "data/array_state.hpp"
 #include "interop/dlpack_abi.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace interop {
+namespace wye::inline v0::interop {
 namespace {
 
 using data::ArrayState;
@@ -144,8 +142,8 @@ Result<std::shared_ptr<ArrayState>> import_tensor(Runtime& runtime, const DLTens
           base::text("begins at an address that is not a multiple of the element size ({} bytes)", size));
   }
   if (auto waited = ready.wait(); !waited) return std::move(waited).error();
-  // The buffer releases the tensor, because a lane may still use the buffer after the array is destroyed. If
-  // a later step fails, the buffer is destroyed without the call.
+  // The buffer releases the tensor, because a lane may still use the buffer after the array is
+  // destroyed. If a later step fails, the buffer is destroyed without the call.
   const auto imported = std::make_shared<bool>(false);
   auto buffer = detail::adopt(*device, memory, element, size, [imported, release = std::move(release)] {
     if (*imported) release();
@@ -198,8 +196,8 @@ Result<DLDevice> dl_device_of(const Device& device) {
   return Error(Errc::unsupported, base::text("DLPack has no device type for device '{}'.", device.id()));
 }
 
-/// Returns the index of `wanted` among the pool's devices of its backend; -1 if it is not in the pool. Vulkan
-/// devices have no ordinals.
+/// Returns the index of `wanted` among the pool's devices of its backend; -1 if it is not in the
+/// pool. Vulkan devices have no ordinals.
 std::int32_t index_among(const std::vector<Device>& devices, const Device& wanted) {
   std::int32_t place = 0;
   for (const Device& device : devices) {
@@ -322,6 +320,4 @@ Result<DLManagedTensor*> export_dlpack_unversioned(const AnyArray& array, const 
   return with_memory_for("export", [&] { return export_tensor<DLManagedTensor>(array, how); });
 }
 
-}  // namespace interop
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::interop

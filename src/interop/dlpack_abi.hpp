@@ -1,7 +1,7 @@
 #pragma once
 /// DLPack's structs, with the names and layout of its specification
-/// (https://dmlc.github.io/dlpack/latest/c_api.html). The header that a distribution installs may be older
-/// and lack some of them.
+/// (https://dmlc.github.io/dlpack/latest/c_api.html). The header that a distribution installs may
+/// be older and lack some of them.
 #include <cstdint>
 
 extern "C" {
@@ -47,9 +47,7 @@ struct DLManagedTensorVersioned {
 };
 }
 
-namespace wye {
-inline namespace v0 {
-namespace interop {
+namespace wye::inline v0::interop {
 
 namespace dl {
 inline constexpr std::int32_t cpu = 1, cuda = 2, cuda_host = 3, vulkan = 7;  // DLDeviceType
@@ -59,6 +57,4 @@ inline constexpr std::uint64_t read_only = 1;  // of `flags`
 inline constexpr DLPackVersion version{1, 0};
 }  // namespace dl
 
-}  // namespace interop
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::interop

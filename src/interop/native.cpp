@@ -8,10 +8,7 @@
 #include "device/device.hpp"
 #include "device/native.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace interop {
-namespace detail {
+namespace wye::inline v0::interop::detail {
 namespace {
 
 /// Returns the access of `device` to the driver of `backend`.
@@ -57,8 +54,8 @@ Result<NativeMemory> native_memory(std::string_view backend, const Buffer& buffe
 
 namespace {
 
-/// Returns the access of the device whose lanes can wait for `point`. A timeline returns that device as
-/// const, but the access does not change it.
+/// Returns the access of the device whose lanes can wait for `point`. A timeline returns that
+/// device as const, but the access does not change it.
 Result<device::NativeInterop*> native_access(std::string_view backend, const SyncPoint& point) {
   return native_access(backend, base::state_of(point)
                                     ? const_cast<device::DeviceBase*>(base::state_of(point)->owner())
@@ -117,7 +114,4 @@ Result<SyncPoint> adopt(const Device& device, const NativePoint& point) {
   });
 }
 
-}  // namespace detail
-}  // namespace interop
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::interop::detail

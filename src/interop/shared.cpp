@@ -15,9 +15,7 @@
 #include "device/timeline.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace interop {
+namespace wye::inline v0::interop {
 
 /// The state of a SharedBuffer: the objects of each of the two devices.
 struct SharedState {
@@ -237,6 +235,4 @@ Result<void> SharedBuffer::hand_over(Lease& from, Lease& to, Deadline deadline) 
   }
 }
 
-}  // namespace interop
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::interop

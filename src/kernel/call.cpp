@@ -2,8 +2,7 @@
 
 #include "device/provider.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace {
 
@@ -34,5 +33,4 @@ Extent3 Call::default_items() const noexcept {
   return first ? Extent3(first->count) : Extent3(1);
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -15,8 +15,7 @@
 #include "kernel/source.hpp"
 #include "spirv/rewrite.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace {
 
@@ -73,7 +72,8 @@ std::vector<SourceParameter> parameters_of(const kernel::Interface& source) {
       parameter.slot = {member.name, scalar ? SlotKind::scalar : SlotKind::structure, Access::read,
                         member.element, member.size};
     } else if (member.kind == Kind::pointer || member.kind == Kind::span) {
-      // If the shader has bound buffers, they are its buffer parameters; a pointer is then an address.
+      // If the shader has bound buffers, they are its buffer parameters; a pointer is then an
+      // address.
       const bool bare = !source.bindings.empty() && member.kind == Kind::pointer;
       parameter.slot = slot_of(member.name, bare ? SlotKind::address : SlotKind::buffer, member.memory);
     } else {
@@ -274,5 +274,4 @@ Result<Glsl> self_contained(const Glsl& source) { return put_together(source); }
 Result<CudaCpp> self_contained(const CudaCpp& source) { return put_together(source); }
 Result<Slang> self_contained(const Slang& source) { return put_together(source); }
 
-}  // namespace v0
 }  // namespace wye

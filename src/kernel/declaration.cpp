@@ -5,9 +5,7 @@
 #include "base/text.hpp"
 #include "kernel/source.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 Result<void> check_schema(const std::string& kernel, const ParamSchema& schema) {
   for (std::size_t i = 0; i < schema.slots.size(); ++i) {
@@ -53,6 +51,4 @@ Result<std::uint32_t> batchable_bits(const std::string& kernel, const ParamSchem
   return bits;
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

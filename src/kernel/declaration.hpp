@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 /// Checks the parameters of a kernel.
 /// Errors: invalid_argument, naming the parameter.
@@ -21,6 +19,4 @@ Result<void> check_schema(const std::string& kernel, const ParamSchema& schema);
 Result<std::uint32_t> batchable_bits(const std::string& kernel, const ParamSchema& schema,
                                      const std::vector<std::size_t>& batchable);
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -9,9 +9,7 @@
 
 #include "kernel/source.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -36,7 +34,8 @@ std::string_view code_of(const Source& source) {
   }
 }
 
-// Returns all members except the code. Each binding lists every member: a new member breaks the build.
+// Returns all members except the code. Each binding lists every member: a new member breaks the
+// build.
 auto rest_of(const Glsl& source) {
   const auto& [text, file, entry, constants, macros, tile, includes, directories, find, path] = source;
   return std::tuple_cat(std::tie(file, entry, constants, macros, tile, includes, directories, path),
@@ -172,6 +171,4 @@ bool equal(const KernelDescription& a, const KernelDescription& b) {
          std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), are_same);
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -5,25 +5,25 @@
 
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 using detail::KernelDescription;
 namespace kernel {
 
-/// Returns whether the description needs no file and no `find_include`. Kernels made from it are then always
-/// equal.
+/// Returns whether the description needs no file and no `find_include`. Kernels made from it are
+/// then always equal.
 bool is_complete(const KernelDescription& description);
 
 /// Returns the total size of its texts and modules.
 Bytes size_of(const KernelDescription& description);
 
-/// Returns a hash of part of the description: equal for equal descriptions, usually different for others.
+/// Returns a hash of part of the description: equal for equal descriptions, usually different for
+/// others.
 std::uint64_t sample(const KernelDescription& description);
 
-/// Compares two descriptions byte by byte. Host and native functions are equal only in copies of one source.
+/// Compares two descriptions byte by byte. Host and native functions are equal only in copies of
+/// one source.
 bool equal(const KernelDescription& a, const KernelDescription& b);
 
 }  // namespace kernel
-}  // namespace v0
 }  // namespace wye

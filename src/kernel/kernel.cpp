@@ -4,8 +4,7 @@
 
 #include "kernel/program.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace {
 
@@ -35,5 +34,4 @@ const std::string& AnyKernel::name() const noexcept { return program_of(programs
 const ParamSchema& AnyKernel::schema() const noexcept { return programs_[0]->schema(); }
 std::string AnyKernel::languages() const { return program_of(programs_[0]).languages(); }
 
-}  // namespace v0
 }  // namespace wye

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -85,6 +83,4 @@ Digest native_key(std::uint64_t program_id, std::string_view backend) {
   return Hasher().add("wye native").add(program_id).add(backend).finish();
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

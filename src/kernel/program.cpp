@@ -14,9 +14,7 @@
 #include "kernel/source.hpp"
 #include "spirv/rewrite.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -41,7 +39,8 @@ std::string launch_options(const Source& source) {
   return options;
 }
 
-/// Removes the members of structs. They are compared when an artefact is made, and not stored in it.
+/// Removes the members of structs. They are compared when an artefact is made, and not stored in
+/// it.
 ParamSchema without_members(ParamSchema schema) {
   for (Slot& slot : schema.slots) slot.members.clear();
   return schema;
@@ -302,8 +301,8 @@ Result<void> KernelProgram::add_host(const HostSource& source) {
   return {};
 }
 
-/// Gives unnamed parameters the names in the SPIR-V source. Runs last, because keys contain the schema as
-/// declared.
+/// Gives unnamed parameters the names in the SPIR-V source. Runs last, because keys contain the
+/// schema as declared.
 void KernelProgram::take_names() {
   const Prepared* spirv = find("SpirV");
   if (!spirv) return;
@@ -483,6 +482,4 @@ void warm_compilers() {
     (void)glsl->compile({.text = "#version 450\nvoid main() {}\n"}, "warm").has_value();
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

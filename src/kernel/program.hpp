@@ -20,9 +20,7 @@
 #include "kernel/reflect/cuda_code.hpp"
 #include "kernel/source.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 /// Implements `device::Program` with the sources of a kernel.
 /// Threads: thread-safe.
@@ -64,8 +62,8 @@ class KernelProgram final : public device::Program {
   std::vector<std::string> files() const;
   /// Returns a digest of all compiled texts. Programs with equal digests have the same texts.
   Digest texts() const;
-  /// Replaces this program with `next`, which must not be replaced itself. Earlier replacements live as long
-  /// as this program.
+  /// Replaces this program with `next`, which must not be replaced itself. Earlier replacements
+  /// live as long as this program.
   void replace(std::shared_ptr<const KernelProgram> next) const;
 
  private:
@@ -89,7 +87,8 @@ class KernelProgram final : public device::Program {
     const Prepared* source = nullptr;
     std::optional<CudaTarget> target = {};  ///< set if the source is compiled for a target
   };
-  /// Whether to call probes of native functions that the device has not called yet. A probe may take long.
+  /// Whether to call probes of native functions that the device has not called yet. A probe may
+  /// take long.
   enum class Probe : bool { no, yes };
   /// The source chosen for one device. It does not change during the life of the device.
   struct Route {
@@ -138,7 +137,8 @@ class KernelProgram final : public device::Program {
   const Cuda& cuda(const Prepared& source) const;
   std::optional<Choice> serves(const Prepared& source, const Conversion& conversion,
                                const device::DeviceBase& device, Probe call, std::string& why) const;
-  /// Returns the best source for `device`, or none. Appends the reasons against other sources to `why`.
+  /// Returns the best source for `device`, or none. Appends the reasons against other sources to
+  /// `why`.
   Choice choose(const device::DeviceBase& device, Probe call, std::string& why) const;
   /// Returns the existing route for `device`, or null.
   const Route* find_route(const device::DeviceBase& device) const noexcept;
@@ -169,13 +169,11 @@ class KernelProgram final : public device::Program {
   mutable std::vector<std::shared_ptr<const KernelProgram>> replaced_with_;
 };
 
-/// Keeps the compilers alive as long as the result lives. Those of Slang and CUDA C++ start with their first
-/// use.
+/// Keeps the compilers alive as long as the result lives. Those of Slang and CUDA C++ start with
+/// their first use.
 std::shared_ptr<const void> keep_compilers();
-/// Compiles a trivial GLSL shader. The first compile takes longest; later ones are fast while compilers are
-/// kept.
+/// Compiles a trivial GLSL shader. The first compile takes longest; later ones are fast while
+/// compilers are kept.
 void warm_compilers();
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

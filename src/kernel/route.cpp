@@ -5,9 +5,7 @@
 #include "base/text.hpp"
 #include "kernel/program.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -90,8 +88,8 @@ std::optional<KernelProgram::Choice> KernelProgram::serves(const Prepared& sourc
     return refuse([&] { return cuda.compiler.error().sentence(); });
   }
   const CudaCompiler& compiler = **cuda.compiler;
-  // A driver accepts machine code of its CUDA major version or an older one, and PTX of its CUDA version or
-  // an older one.
+  // A driver accepts machine code of its CUDA major version or an older one, and PTX of its CUDA
+  // version or an older one.
   const std::uint64_t made = compiler.version();
   if (driver != 0 && (conversion.takes == "ptx" ? made > driver : made / 1000 > driver / 1000))
     return refuse([&] {
@@ -261,6 +259,4 @@ std::string KernelProgram::languages() const {
   return text;
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -10,8 +10,7 @@
 #include "kernel/compilers/includes.hpp"
 #include "kernel/reflect/cuda_code.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 using kernel::is_identifier;
 using kernel::most_source;
@@ -332,5 +331,4 @@ std::string_view AnySource::language() const noexcept {
   return std::visit(Name{}, data_->source);
 }
 
-}  // namespace v0
 }  // namespace wye

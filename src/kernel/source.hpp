@@ -11,9 +11,7 @@
 
 #include "device/artefact.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 /// A host function, type-erased.
 struct HostSource {
@@ -29,7 +27,8 @@ struct NativeSource {
 
 using OneSource = std::variant<Glsl, Slang, SpirV, CudaCpp, Ptx, Cubin, HostSource, NativeSource>;
 
-/// Returns a hash: equal for equal sources, usually different for others. Reads a few words of each text.
+/// Returns a hash: equal for equal sources, usually different for others. Reads a few words of each
+/// text.
 std::uint64_t sample(const OneSource& source);
 
 struct SourceData {
@@ -44,8 +43,8 @@ bool is_from_file(const AnySource& source);
 /// Errors: those of `from_file`.
 Result<AnySource> read_again(const AnySource& source);
 
-/// Returns the files that a source from a file depends on: its own, and every path searched for its includes,
-/// existing or not.
+/// Returns the files that a source from a file depends on: its own, and every path searched for its
+/// includes, existing or not.
 std::vector<std::string> files_of(const AnySource& source);
 
 /// Returns the size of one number in bytes; 0 for `opaque`.
@@ -68,6 +67,4 @@ const std::string& kernel_entry(const Source& source, const std::string& kernel)
 Result<std::vector<device::Specialization>> canonical(const std::vector<SpecializationConstant>& constants,
                                                       const std::string& kernel);
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -6,9 +6,7 @@
 #include "base/internals.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 
 std::size_t Pool::leased_on(std::size_t device) const noexcept {
   return static_cast<std::size_t>(std::count_if(contexts_[device].begin(), contexts_[device].end(),
@@ -107,7 +105,8 @@ void Pool::queue(Waiter& waiter, Instant now) {
 
 void Pool::serve_locked(Context* returned) noexcept {
   const Context* const was_returned = returned;
-  // If the device refused this context a lane, a waiter gets it only if there is no other context to wait for.
+  // If the device refused this context a lane, a waiter gets it only if there is no other context
+  // to wait for.
   if (returned && returned->refused && any_has_lane(returned->device)) returned = nullptr;
   // The requests of this pool are served in their own order.
   for (const SharedSilicon& one : processors())
@@ -159,8 +158,8 @@ void Pool::serve_waiting() noexcept {
   serve_locked(nullptr);
 }
 
-/// A thread that waits without a deadline is stuck if each context that it may get, or each slot for it, was leased by a thread
-/// that is stuck.
+/// A thread that waits without a deadline is stuck if each context that it may get, or each slot
+/// for it, was leased by a thread that is stuck.
 bool Pool::is_deadlock(Waiter& waiter) noexcept {
   if (!waiter.is_endless || waiter.wanted.use.thread == 0) return false;
   for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->wanted.use.thread != 0;
@@ -188,6 +187,4 @@ bool Pool::is_deadlock(Waiter& waiter) noexcept {
   return waiter.is_stuck;
 }
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

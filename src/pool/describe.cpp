@@ -12,9 +12,7 @@
 #include "base/text.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 namespace {
 
 /// Returns "main.cpp:42", or nothing if there is no place.
@@ -257,6 +255,4 @@ PoolMetrics Pool::metrics_locked() const {
   return metrics;
 }
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

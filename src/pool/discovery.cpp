@@ -8,9 +8,7 @@
 #include "base/text.hpp"
 #include "device/backend.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 namespace {
 
 constexpr std::string_view host_suffix = ":host";  // of the ids of the application's devices
@@ -32,8 +30,8 @@ AdapterInfo absent(std::string_view name) {
   return info;
 }
 
-/// Inserts the application's devices before the discovered devices, and disables the devices that they
-/// replace.
+/// Inserts the application's devices before the discovered devices, and disables the devices that
+/// they replace.
 Result<void> insert_adopted(const std::vector<NativeDevice>& adopt, const device::BackendOptions& options,
                             std::vector<device::Discovered>& found) {
   std::vector<device::Discovered> adopted_devices;
@@ -146,6 +144,4 @@ Result<Inventory> take_inventory(const std::vector<std::string>& backends,
   return inventory;
 }
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

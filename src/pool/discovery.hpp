@@ -12,9 +12,7 @@
 #include "device/device.hpp"
 #include "device/provider.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 
 /// The adapters that were found, and the devices that were opened.
 struct Inventory {
@@ -37,24 +35,23 @@ Result<std::shared_ptr<device::DeviceBase>> open_adapter(device::Adapter& adapte
 
 /// Marks an adapter as not usable.
 void refuse(AdapterInfo& adapter, const Error& reason);
-/// Notes in the description of an adapter the features of its device, or why it could not be opened.
+/// Notes in the description of an adapter the features of its device, or why it could not be
+/// opened.
 void note_opened(AdapterInfo& adapter, const Result<std::shared_ptr<device::DeviceBase>>& opened);
 
 /// Returns whether the application has opened a device itself, by its id.
 bool is_adopted(const AdapterInfo& info) noexcept;
 
-/// Opens every usable device of `backends`, in that order; empty means the default order. A graphics driver
-/// that runs on the CPU comes after all other devices: it is for correctness, not for speed. Devices of the
-/// application (`adopt`) are "vulkan:host", "vulkan:host1" ... They come first, and replace the backend's own
-/// device of the same silicon. Devices that `qualifier` does not trust are not usable; it may be null, and does not check
-/// the application's devices.
-/// Errors:  not_found (a name that this build does not have), unavailable (no usable device, with every
-///          reason); those of `Backend::adopt`.
+/// Opens every usable device of `backends`, in that order; empty means the default order. A
+/// graphics driver that runs on the CPU comes after all other devices: it is for correctness, not
+/// for speed. Devices of the application (`adopt`) are "vulkan:host", "vulkan:host1" ... They come
+/// first, and replace the backend's own device of the same silicon. Devices that `qualifier` does
+/// not trust are not usable; it may be null, and does not check the application's devices.
+/// Errors:  not_found (a name that this build does not have), unavailable (no usable device, with
+///          every reason); those of `Backend::adopt`.
 Result<Inventory> take_inventory(const std::vector<std::string>& backends,
                                  const device::BackendOptions& options,
                                  const std::vector<NativeDevice>& adopt = {},
                                  device::Qualifier* qualifier = nullptr);
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

@@ -11,9 +11,7 @@
 #include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 namespace {
 
 constexpr std::uint32_t most_failures = 10;
@@ -189,7 +187,8 @@ void Pool::probe_again(std::size_t device) noexcept {
   }
 }
 
-/// Opens a device that is being probed again. Throws: std::bad_alloc; if it is still being probed then, nothing has changed.
+/// Opens a device that is being probed again. Throws: std::bad_alloc; if it is still being probed
+/// then, nothing has changed.
 void Pool::recover(std::size_t device) {
   std::vector<std::unique_ptr<device::Lane>> ended;  // destroyed after the lock
   const Result<Device> opened = open_again(device);
@@ -257,6 +256,4 @@ void Pool::replace_locked(std::size_t device, Device opened,
   wake_all();
 }
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

@@ -9,8 +9,7 @@
 #include "base/version.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace {
 
 device::BufferRange range_of(const Buffer& buffer, Bytes offset, Bytes size) {
@@ -195,5 +194,4 @@ Result<void> ContextPool::close(Deadline deadline) {
   return state_->close(base::parked_until(state_->clock(), deadline.at(state_->clock())));
 }
 
-}  // namespace v0
 }  // namespace wye

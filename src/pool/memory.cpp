@@ -10,9 +10,7 @@
 #include "base/text.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 namespace {
 
 /// The driver is asked how much memory is free at most this often, unless memory has run out.
@@ -155,6 +153,4 @@ Bytes Pool::defragment() {
   return returned;
 }
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

@@ -14,16 +14,14 @@
 #include "base/text.hpp"
 #include "pool/discovery.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 namespace {
 
 constexpr std::uint32_t most_lanes = 256, most_slots = 4096;
 constexpr Bytes least_budget{4096};
 
-/// Limit of the wait of a pool's destructor for work in flight on GPUs. No caller waits for this work: its
-/// jobs timed out, or its leases ended.
+/// Limit of the wait of a pool's destructor for work in flight on GPUs. No caller waits for this
+/// work: its jobs timed out, or its leases ended.
 constexpr Duration gpu_close_timeout = std::chrono::seconds(10);
 
 /// Returns a number of the calling thread that no other thread of the process has had, from 1.
@@ -195,8 +193,8 @@ Pool::~Pool() {
   const Instant now = Clock::steady().now();
   retire_copying();
   for (Unfinished& one : unfinished_) {
-    // A host function uses memory of the application, which may be freed only after the function has
-    // returned.
+    // A host function uses memory of the application, which may be freed only after the function
+    // has returned.
     const bool runs_host_code = one.lane->device()->info().features.has(Feature::host_memory);
     const Instant until = has_abandoned_           ? now
                           : options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady())
@@ -361,7 +359,8 @@ Result<Lease> Pool::wait_for_context(const Wanted& wanted, Instant now, Instant 
       finished = collect_finished();
       trim_due_locked(now, finished);
       if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
-      // Fair: a returned context goes to a waiter directly, so no thread waits while a context is idle.
+      // Fair: a returned context goes to a waiter directly, so no thread waits while a context is
+      // idle.
       bool lacks_slot = false;
       taken =
           take_idle(wanted, waiter ? waiter->rank : rank_of(wanted.priority, now), now, refusing, lacks_slot);
@@ -478,8 +477,8 @@ void Pool::give_back(Context& context) noexcept {
   if (origin_.is_inherited()) return;
   std::unique_ptr<device::Lane> retired;
   if (context.lane) context.lane->discard();  // the next user of the lane must not run or write any of it
-  // A failed lane returns its failure for ever, and a lane with work in flight is not idle. The next lease
-  // gets a new lane.
+  // A failed lane returns its failure for ever, and a lane with work in flight is not idle. The
+  // next lease gets a new lane.
   if (context.lane && (context.lane->failure() || (!context.is_for_copies && !context.lane->idle()) ||
                        context.lane->device()->lost()))
     retired = std::move(context.lane);
@@ -649,6 +648,4 @@ Result<void> Pool::close(Instant until) noexcept {
   }
 }
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

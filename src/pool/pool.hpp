@@ -26,9 +26,7 @@
 #include "device/provider.hpp"
 #include "device/slots.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 
 class Pool;
 struct Context;
@@ -48,8 +46,9 @@ struct LeaseState {
   std::shared_ptr<Pool> pool;  ///< null while the context is not leased
 };
 
-/// One lane with its account and history. The lane is created when first needed, and replaced after a
-/// failure. It notes on each thread to which lane the thread has submitted, to find context switches.
+/// One lane with its account and history. The lane is created when first needed, and replaced after
+/// a failure. It notes on each thread to which lane the thread has submitted, to find context
+/// switches.
 struct Context final : device::LaneObserver {
   explicit Context(Pool& of) noexcept : pool(of) {}
   void submitted() noexcept override;
@@ -119,7 +118,8 @@ struct Workload {
   std::span<const std::size_t> order = {};  ///< indices; empty: the order of `Pool::devices`
 };
 
-/// Threads: thread-safe. While the mutex is held, a driver is called only to ask whether an unfinished lane has completed.
+/// Threads: thread-safe. While the mutex is held, a driver is called only to ask whether an
+///          unfinished lane has completed.
 class Pool : public std::enable_shared_from_this<Pool>,
              public device::Reclaimable,
              private device::SlotTaker {
@@ -132,7 +132,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
                                     std::shared_ptr<device::Qualifier> qualifier = nullptr);
   ~Pool();
 
-  /// Returns the adapters that the last discovery has found. The list stays valid and unchanged until the pool ends.
+  /// Returns the adapters that the last discovery has found. The list stays valid and unchanged
+  /// until the pool ends.
   const std::vector<AdapterInfo>& adapters() const noexcept {
     return *adapters_.load(std::memory_order_acquire);
   }
@@ -150,7 +151,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
     const base::Lock lock = lock_devices();
     return devices_[index];
   }
-  /// Returns the same without a copy if the device is never replaced; otherwise in `copy`, which outlives the result.
+  /// Returns the same without a copy if the device is never replaced; otherwise in `copy`, which
+  /// outlives the result.
   const Device& device(std::size_t index, Device& copy) const {
     return is_replaceable_[index] ? copy = device(index) : devices_[index];
   }
@@ -163,12 +165,13 @@ class Pool : public std::enable_shared_from_this<Pool>,
     const Suspicion found = suspicions_[device].load(std::memory_order_relaxed);
     return found == Suspicion::none ? found : current_suspicion(device);
   }
-  /// Destroys the lanes of ended leases whose work has completed since. They hold the executables of that work.
+  /// Destroys the lanes of ended leases whose work has completed since. They hold the executables
+  /// of that work.
   void destroy_finished() noexcept;
   /// Notes that a device was found to be lost.
   void note_loss(std::size_t device) noexcept;
-  /// Opens each lost device again whose time has come, and checks it. `waits`: also waits for devices that other threads open.
-  /// Returns false if no device was lost lately.
+  /// Opens each lost device again whose time has come, and checks it. `waits`: also waits for
+  /// devices that other threads open. Returns false if no device was lost lately.
   bool recover_lost(bool waits) noexcept {
     return has_lost_.load(std::memory_order_relaxed) && recover_all(waits);
   }
@@ -186,16 +189,19 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Leases a context for the application, waiting until `until`; `Instant::min()` does not wait.
   Result<Lease> lease(const LeaseRequest& request, Instant until,
                       SourceLocation where = SourceLocation::current(), const Workload& workload = {});
-  /// Leases a context of one device, within the pool's own timeout. `now` is the time of the pool's clock.
+  /// Leases a context of one device, within the pool's own timeout. `now` is the time of the pool's
+  /// clock.
   Result<Lease> lease_on(const device::DeviceBase& device, Instant now);
-  /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be read after
-  /// the end, but waits for its own timeout at most.
+  /// Leases a context of `device` to transfer data. A closed pool leases too, because data may be
+  /// read after the end, but waits for its own timeout at most.
   Result<Lease> lease_for(const device::DeviceBase& device, Instant until);
-  /// Leases the lane of `device` for copies that are submitted ahead of the jobs that use them, without waiting. Each device
-  /// has one, beside its contexts. A lease may end with copies in flight, and the next user's commands follow them. Returns
-  /// nothing if it is leased, the pool is closed, or the device refuses a further lane.
+  /// Leases the lane of `device` for copies that are submitted ahead of the jobs that use them,
+  /// without waiting. Each device has one, beside its contexts. A lease may end with copies in
+  /// flight, and the next user's commands follow them. Returns nothing if it is leased, the pool is
+  /// closed, or the device refuses a further lane.
   std::optional<Lease> lease_copies(device::DeviceRef device) noexcept;
-  /// Releases the buffers of completed copies of that lane. Returns 1 byte if it may have freed memory: their size is unknown.
+  /// Releases the buffers of completed copies of that lane. Returns 1 byte if it may have freed
+  /// memory: their size is unknown.
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) noexcept override;
   IdleMemory kind() const noexcept override { return IdleMemory::contexts; }
   /// Implements `ContextPool::trim`.
@@ -203,20 +209,25 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Implements `ContextPool::defragment`.
   Bytes defragment();
   const std::vector<TagBudget>& tag_budgets() const noexcept { return options_.tag_memory; }
-  /// Returns the account of a tag with a budget on the processor of a device; null if the tag has none.
+  /// Returns the account of a tag with a budget on the processor of a device; null if the tag has
+  /// none.
   std::shared_ptr<device::MemoryAccount> tag_account(std::size_t device, std::string_view tag) const noexcept;
-  /// Returns the limit because of which a working set can never be reserved; nothing if there is none.
+  /// Returns the limit because of which a working set can never be reserved; nothing if there is
+  /// none.
   std::optional<SizeLimit> limit_of(std::size_t device, const device::MemoryAccount* tag,
                                     const WorkingSet& set) const;
-  /// Charges a whole working set at once to `reserved`, which is empty, or nothing. Idle memory makes room.
+  /// Charges a whole working set at once to `reserved`, which is empty, or nothing. Idle memory
+  /// makes room.
   /// Errors: over_budget, out_of_memory, with the holders of the memory as a line of context.
   Result<void> reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
                        const WorkingSet& set, Instant now, Reservation& reserved);
-  /// A job found no memory on a device. Returns whether memory may become free: leases for jobs are in use on its processor,
-  /// which has one slot less then, or other processes that share it hold memory.
+  /// A job found no memory on a device. Returns whether memory may become free: leases for jobs are
+  /// in use on its processor, which has one slot less then, or other processes that share it hold
+  /// memory.
   bool note_shortage(std::size_t device) noexcept;
   Duration lease_timeout() const noexcept { return options_.lease_timeout; }
-  /// Reports the pressure on the memory of a device's processor, if it has changed. No lock may be held.
+  /// Reports the pressure on the memory of a device's processor, if it has changed. No lock may be
+  /// held.
   void note_memory(std::size_t device) noexcept;
   void note_memory(const device::DeviceBase& device) noexcept {
     if (const auto d = options_.on_pressure ? find(device.ref()) : std::nullopt) note_memory(*d);
@@ -224,7 +235,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Counts a replica whose memory was freed for another allocation.
   void count_eviction() noexcept { evictions_.fetch_add(1, std::memory_order_relaxed); }
   void give_back(Context& context) noexcept;
-  /// Adds the run time of a job on a device to the load of its processor; see `device::Slots::note_run`.
+  /// Adds the run time of a job on a device to the load of its processor; see
+  /// `device::Slots::note_run`.
   void note_run(std::size_t device, std::uint64_t work, Duration run_time) noexcept {
     if (has_lost_.load(std::memory_order_relaxed)) note_completion(device);
     device::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
@@ -232,11 +244,13 @@ class Pool : public std::enable_shared_from_this<Pool>,
   }
   /// Counts a completed job of a device that was lost before.
   void note_completion(std::size_t device) noexcept;
-  /// Counts a context switch of this thread, and reports it. `since`: the end of its last call of the lane of `from`.
+  /// Counts a context switch of this thread, and reports it. `since`: the end of its last call of
+  /// the lane of `from`.
   void note_switch(const Context& from, const Context& to, Instant since) noexcept;
   bool reports_switches() const noexcept { return options_.on_switch != nullptr; }
   std::uint64_t number() const noexcept { return number_; }
-  /// Returns the account of this pool on the silicon of `device`, or null if no device of the pool is on that silicon.
+  /// Returns the account of this pool on the silicon of `device`, or null if no device of the pool
+  /// is on that silicon.
   std::shared_ptr<device::MemoryAccount> account_on(const device::DeviceBase& device) const noexcept;
 
   /// Keeps all numbers of this pool unchanged while the lock is held.
@@ -249,9 +263,9 @@ class Pool : public std::enable_shared_from_this<Pool>,
 
   bool is_closed() const;
   void close();
-  /// Closes, and waits until `until` (of the steady clock) for the work in flight of ended leases. Work in
-  /// flight then is abandoned: its lanes are never destroyed, and they keep their devices and all memory of
-  /// their submissions.
+  /// Closes, and waits until `until` (of the steady clock) for the work in flight of ended leases.
+  /// Work in flight then is abandoned: its lanes are never destroyed, and they keep their devices
+  /// and all memory of their submissions.
   /// Errors:  timed_out, naming the abandoned work; closed in a child of `fork`.
   Result<void> close(Instant until) noexcept;
 
@@ -321,11 +335,13 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// One call of `rescan` at a time has it.
   class Turn;
   static constexpr std::size_t most_added = 16;
-  /// Shares the processor of a device with other processes, if the options say so (`Share::machine`).
+  /// Shares the processor of a device with other processes, if the options say so
+  /// (`Share::machine`).
   static Result<void> share_processor(const device::DeviceBase& device, const PoolOptions& options);
-  /// Prepares the device of the next index: its contexts, accounts and slots. Other threads do not see it before
-  /// `publish_prepared_locked`. `adapter` opens it again, if it can; `found_as` is the id that its backend gives it; the pool
-  /// has `processors` processors. Throws: std::bad_alloc; then the device is not prepared.
+  /// Prepares the device of the next index: its contexts, accounts and slots. Other threads do not
+  /// see it before `publish_prepared_locked`. `adapter` opens it again, if it can; `found_as` is
+  /// the id that its backend gives it; the pool has `processors` processors. Throws:
+  /// std::bad_alloc; then the device is not prepared.
   void prepare_device(std::shared_ptr<device::DeviceBase> device, std::shared_ptr<device::Adapter> adapter,
                       std::string found_as, std::size_t processors);
   void prepare_silicon(const device::DeviceBase& device, std::size_t processors);
@@ -335,7 +351,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Removes the device `from` and all later ones, which are prepared and not published.
   void discard_prepared(std::size_t from) noexcept;
   void publish_prepared_locked() noexcept;
-  /// Sets the ranks of prepared devices: each comes after the devices of its backend, and before devices that are less preferred.
+  /// Sets the ranks of prepared devices: each comes after the devices of its backend, and before
+  /// devices that are less preferred.
   void rank_prepared_locked(const std::vector<std::size_t>& places) noexcept;
   /// Returns the place of a device in the order of preference. Equal for devices of one backend.
   std::size_t place_of(const AdapterInfo& info) const;
@@ -361,20 +378,23 @@ class Pool : public std::enable_shared_from_this<Pool>,
   Result<std::size_t> find(const device::DeviceBase& device) const;
   /// Returns a lease of `device`, which may have been lost and replaced since it was found.
   static Result<Lease> of(const device::DeviceBase& device, Result<Lease> lease);
-  /// Leases a context of a candidate at the time `now`. Allocates nothing if a context with a lane is idle.
+  /// Leases a context of a candidate at the time `now`. Allocates nothing if a context with a lane
+  /// is idle.
   Result<Lease> lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too = false);
   Result<Lease> wait_for_context(const Wanted& wanted, Instant now, Instant until, bool closed_too);
-  /// Returns when a request is served: when it began to wait, later by `aging` for each priority below the highest.
+  /// Returns when a request is served: when it began to wait, later by `aging` for each priority
+  /// below the highest.
   Instant rank_of(Priority priority, Instant now) const noexcept {
     return now + (static_cast<int>(Priority::high) - static_cast<int>(priority)) * aging_;
   }
-  /// Leases the best of the idle contexts of candidates, one for each device, and returns it; null if there is none. A context
-  /// with a lane comes before a context without one. Skips contexts without a lane on the devices in `refusing`, and devices
-  /// without a free slot. `lacks_slot` tells whether it skipped one of these.
+  /// Leases the best of the idle contexts of candidates, one for each device, and returns it; null
+  /// if there is none. A context with a lane comes before a context without one. Skips contexts
+  /// without a lane on the devices in `refusing`, and devices without a free slot. `lacks_slot`
+  /// tells whether it skipped one of these.
   Context* take_idle(const Wanted& wanted, Instant rank, Instant now,
                      const std::vector<std::size_t>& refusing, bool& lacks_slot) noexcept;
-  /// Leases the context of a device that was returned last, whose memory is in the caches of the processor; null if that
-  /// context is leased or has no lane, or if there is no slot.
+  /// Leases the context of a device that was returned last, whose memory is in the caches of the
+  /// processor; null if that context is leased or has no lane, or if there is no slot.
   Context* take_warm(std::size_t device, Instant now) noexcept;
   /// Leases an idle context. Returns false if there is no slot for it.
   bool begin_lease(Context& context, const Wanted& wanted, Instant rank, Instant now) noexcept;
@@ -390,8 +410,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   bool any_has_lane(std::size_t device) const;
   /// Adds `waiter` in the order of ranks.
   void queue(Waiter& waiter, Instant now);
-  /// Gives contexts to waiters: `returned`, unless it is null, and idle contexts to those that waited for a slot. Then notes
-  /// which of them still wait for one.
+  /// Gives contexts to waiters: `returned`, unless it is null, and idle contexts to those that
+  /// waited for a slot. Then notes which of them still wait for one.
   void serve_locked(Context* returned) noexcept;
   void serve_waiting() noexcept override;
   /// Notes, for the slots of each processor, the first request that waits only for one of them.
@@ -407,7 +427,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
     return false;
   }
   bool has_idle(std::size_t device) const noexcept { return leased_on(device) < contexts_[device].size(); }
-  /// Returns whether `waiter`, which begins to wait, and threads that wait already could only be served by each other.
+  /// Returns whether `waiter`, which begins to wait, and threads that wait already could only be
+  /// served by each other.
   bool is_deadlock(Waiter& waiter) noexcept;
   std::size_t leased_on(std::size_t device) const noexcept;
   /// Logs the leases of the application that have not ended.
@@ -420,17 +441,21 @@ class Pool : public std::enable_shared_from_this<Pool>,
   Result<void> open_lane(Context& context);
   Result<void> make_lane(Context& context);
   Error never_free(const Wanted& wanted) const;
-  /// Returns ", 2 of 2 slots of 'H100' in use" for each processor without a free slot that a request may use.
+  /// Returns ", 2 of 2 slots of 'H100' in use" for each processor without a free slot that a
+  /// request may use.
   std::string used_slots(const Wanted& wanted) const;
-  /// Returns "; held by 'preview' for 2.0 s", with the tags of leases that a request waits for; empty without tags.
+  /// Returns "; held by 'preview' for 2.0 s", with the tags of leases that a request waits for;
+  /// empty without tags.
   std::string tagged_holders(const Wanted& wanted, Instant now) const;
   /// Returns whether a lease of context `a` is better than one of `b`, which is on another device.
   bool comes_before(const Context& a, const Context& b, const Wanted& wanted) const noexcept;
   /// Returns the names of the devices that a lease may use, and its workload, for an error.
   std::string able_devices(const Wanted& wanted) const;
-  /// Returns the error of a request that got no context: unavailable (it did not wait), timed_out or cancelled.
+  /// Returns the error of a request that got no context: unavailable (it did not wait), timed_out
+  /// or cancelled.
   Error no_context_free(const Wanted& wanted, Duration waited, Errc code) const;
-  /// Parks the thread of a waiter until `is_answered()` or `until`. Returns false if its request was stopped meanwhile.
+  /// Parks the thread of a waiter until `is_answered()` or `until`. Returns false if its request
+  /// was stopped meanwhile.
   template <class F>
   bool await(Waiter& waiter, base::Lock& lock, Instant until, F is_answered);
   /// Adds lanes for copies with work in flight to `unfinished_`.
@@ -463,9 +488,11 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Asks the driver, or the system, how much memory a processor has left.
   void check_memory(std::size_t device) noexcept;
   MemoryPressure pressure_of(const SharedSilicon& one) const noexcept;
-  /// Moves the lanes of contexts that were idle for `idle_trim` to `ended`, unless `contexts_ahead` keeps them.
+  /// Moves the lanes of contexts that were idle for `idle_trim` to `ended`, unless `contexts_ahead`
+  /// keeps them.
   void trim_due_locked(Instant now, std::vector<std::unique_ptr<device::Lane>>& ended);
-  /// Moves the lanes of contexts of `device` that were idle for `idle_for`, or of all devices, to `ended`.
+  /// Moves the lanes of contexts of `device` that were idle for `idle_for`, or of all devices, to
+  /// `ended`.
   void trim_locked(Instant now, Duration idle_for, std::size_t device,
                    std::vector<std::unique_ptr<device::Lane>>& ended);
   /// Creates the lanes of the first contexts of a device.
@@ -483,8 +510,9 @@ class Pool : public std::enable_shared_from_this<Pool>,
       lists_;  // of adapters; `adapters_` is the current one
   std::atomic<const std::vector<AdapterInfo>*> adapters_{nullptr};
 
-  // Vectors with an element per device have all `device_limit_` elements from the beginning. Those of one device are complete
-  // when `count_` exceeds its index. A thread without the mutex reads below the count only.
+  // Vectors with an element per device have all `device_limit_` elements from the beginning. Those
+  // of one device are complete when `count_` exceeds its index. A thread without the mutex reads
+  // below the count only.
   const std::size_t device_limit_;
   std::atomic<std::size_t> count_{0}, silicon_count_{0};
   std::size_t prepared_ = 0, prepared_silicon_ = 0;  // changed in `open` and by the thread that rescans
@@ -502,8 +530,8 @@ class Pool : public std::enable_shared_from_this<Pool>,
   mutable std::mutex mutex_;
   base::Gate rescanned_;  // a call of `rescan` has ended
   bool is_rescanning_ = false;
-  /// Elements that are replaceable change under both mutexes, and are read under one of them. The second mutex is a
-  /// leaf.
+  /// Elements that are replaceable change under both mutexes, and are read under one of them. The
+  /// second mutex is a leaf.
   std::vector<Device> devices_;
   mutable std::mutex devices_mutex_;
   std::vector<Health> health_;  // per device
@@ -530,6 +558,4 @@ class Pool : public std::enable_shared_from_this<Pool>,
 device::Lane& LeaseState::lane() const noexcept { return *context->lane; }
 const Device& LeaseState::device() const noexcept { return context->on; }
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

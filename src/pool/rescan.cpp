@@ -13,19 +13,19 @@
 #include "pool/discovery.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace pool {
+namespace wye::inline v0::pool {
 namespace {
 
-/// Returns whether an adapter that was found is that of `known`. If they have no UUID, `id` is the id that its backend gave it.
+/// Returns whether an adapter that was found is that of `known`. If they have no UUID, `id` is the
+/// id that its backend gave it.
 bool is_same(const AdapterInfo& found, const AdapterInfo& known, std::string_view id) noexcept {
   if (found.backend != known.backend) return false;
   return found.device_uuid == Uuid{} && known.device_uuid == Uuid{} ? found.id == id
                                                                     : found.device_uuid == known.device_uuid;
 }
 
-/// Returns the index of the adapter that an entry of the list of adapters describes, preferably with the same id.
+/// Returns the index of the adapter that an entry of the list of adapters describes, preferably
+/// with the same id.
 std::optional<std::size_t> find_again(const std::vector<device::Discovered>& found,
                                       const AdapterInfo& entry) {
   std::optional<std::size_t> best;
@@ -273,7 +273,8 @@ Result<std::vector<AdapterInfo>> Pool::rescan() {
   retry_lost(found, usable);
   if (!discover_) return usable;
 
-  // Entries of open devices stay, and so do those of adapters that an open device replaces. Others are tried again.
+  // Entries of open devices stay, and so do those of adapters that an open device replaces. Others
+  // are tried again.
   std::vector<AdapterInfo> list;
   std::vector<std::optional<std::size_t>> places(found.size());  // in `list`; nothing: it is not opened
   std::vector<std::uint8_t> is_listed(found.size());
@@ -351,6 +352,4 @@ Result<std::vector<AdapterInfo>> Pool::rescan() {
   return usable;
 }
 
-}  // namespace pool
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::pool

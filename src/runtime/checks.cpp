@@ -11,9 +11,7 @@
 #include "kernel/source.hpp"
 #include "qualification_kernels.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace runtime {
+namespace wye::inline v0::runtime {
 namespace {
 
 using U8 = std::uint8_t;
@@ -66,7 +64,8 @@ Mistake integers(const Answer& answer) {
   });
 }
 
-/// Bounds: the precision of SPIR-V's operations in the Vulkan specification, "Precision and Operation of SPIR-V Instructions".
+/// Bounds: the precision of SPIR-V's operations in the Vulkan specification, "Precision and
+/// Operation of SPIR-V Instructions".
 Mistake floats(const Answer& answer) {
   const auto number = [&](std::size_t i) {
     return double{std::bit_cast<float>(0x3f000000 | (answer.in<U32>(i) & 0x00ffffff))};
@@ -142,8 +141,8 @@ Mistake addresses(const Answer& answer) {
 /// The invocations of one subgroup, by their numbers in it.
 using Members = std::map<U32, std::size_t>;
 
-/// Returns the members of each subgroup, which the first three of `results` words of each item describe.
-/// Sets `wrong` if two have one number, or a number is too large.
+/// Returns the members of each subgroup, which the first three of `results` words of each item
+/// describe. Sets `wrong` if two have one number, or a number is too large.
 std::map<U32, Members> subgroups_of(const Answer& answer, std::size_t results, Mistake& wrong) {
   std::map<U32, Members> groups;
   for (std::size_t i = 0; i < answer.n; ++i) {
@@ -191,7 +190,8 @@ Mistake subgroups_clustered(const Answer& answer) {
   return wrong;
 }
 
-/// Results of 8-bit and of 16-bit integers: `T` of each word's first parts, and `S`, which is signed, of others.
+/// Results of 8-bit and of 16-bit integers: `T` of each word's first parts, and `S`, which is
+/// signed, of others.
 template <class T, class S, unsigned parts, unsigned shift>
 Mistake narrow_integers(const Answer& answer) {
   constexpr unsigned bits = 8 * sizeof(T);
@@ -469,6 +469,4 @@ std::vector<std::byte> input_of(const KernelCheck& check) {
   return bytes;
 }
 
-}  // namespace runtime
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::runtime

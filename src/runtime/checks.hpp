@@ -14,9 +14,7 @@
 #include "device/device.hpp"
 #include "runtime/kernel_text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace runtime {
+namespace wye::inline v0::runtime {
 
 /// A sentence that describes a wrong answer; nothing if the answer is right.
 using Mistake = std::optional<std::string>;
@@ -72,6 +70,4 @@ Result<AnyKernel> make_kernel(const KernelCheck& check);
 /// Returns the input of a check: the same on each call.
 std::vector<std::byte> input_of(const KernelCheck& check);
 
-}  // namespace runtime
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::runtime

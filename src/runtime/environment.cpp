@@ -15,8 +15,7 @@
 #include "base/logger.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace runtime {
 namespace {
 
@@ -178,8 +177,8 @@ Result<void> set(std::optional<T>& out, const Environment& environment, const ch
   return {};
 }
 
-/// Returns the user's cache directory, or nothing. Paths that are not absolute are ignored, as the XDG Base Directory
-/// Specification demands.
+/// Returns the user's cache directory, or nothing. Paths that are not absolute are ignored, as the
+/// XDG Base Directory Specification demands.
 std::string default_directory(const Environment& environment) {
   const auto absolute = [&](const char* variable) {
     const auto value = environment(variable);
@@ -267,5 +266,4 @@ std::string user_cache_directory() {
   return cache.directory;
 }
 
-}  // namespace v0
 }  // namespace wye

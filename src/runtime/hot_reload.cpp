@@ -9,9 +9,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace runtime {
+namespace wye::inline v0::runtime {
 
 namespace {
 
@@ -147,6 +145,4 @@ void HotReload::report(const Reload& reload) {
   }
 }
 
-}  // namespace runtime
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::runtime

@@ -18,13 +18,12 @@
 #include "device/provider.hpp"
 #include "kernel/program.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace runtime {
+namespace wye::inline v0::runtime {
 
-/// Learns from the cache which kernels are used on which devices, and replaces kernels whose files have
-/// changed. It compares the contents of files, not their times.
-/// Threads: thread-safe. `used` only records the kernel; all other work is done on the watch's thread, under no lock.
+/// Learns from the cache which kernels are used on which devices, and replaces kernels whose files
+/// have changed. It compares the contents of files, not their times.
+/// Threads: thread-safe. `used` only records the kernel; all other work is done on the watch's
+///          thread, under no lock.
 class HotReload final : public device::UseObserver {
  public:
   /// Errors: unavailable (no thread can be started), io.
@@ -73,6 +72,4 @@ class HotReload final : public device::UseObserver {
   std::vector<std::string> files_;            ///< the watched files; used by the watch's thread only
 };
 
-}  // namespace runtime
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::runtime

@@ -3,12 +3,10 @@
 #include <span>
 #include <string_view>
 
-namespace wye {
-inline namespace v0 {
-namespace runtime {
+namespace wye::inline v0::runtime {
 
-/// The contents of shaders/qualification/<name>.*. The CUDA function is named wye_<name>, in text and in PTX. Members that the
-/// build could not make are empty.
+/// The contents of shaders/qualification/<name>.*. The CUDA function is named wye_<name>, in text
+/// and in PTX. Members that the build could not make are empty.
 struct KernelText {
   const char* name;
   std::string_view glsl = {};
@@ -16,6 +14,4 @@ struct KernelText {
   std::span<const std::string_view> ptx = {};  ///< of one architecture each
 };
 
-}  // namespace runtime
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::runtime

@@ -24,8 +24,7 @@
 #include "pool/pool.hpp"
 #include "runtime/checks.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 std::string_view name(CheckState state) noexcept {
   constexpr std::string_view names[] = {"passed", "failed", "stopped", "skipped"};
@@ -97,7 +96,8 @@ class Bench {
   Bench(device::DeviceBase& device, Instant until) : device_(device), until_(until) {}
   ~Bench() {
     if (!is_abandoned_) return;
-    // The destructor of the lane would wait, and the device may still write to the targets of downloads.
+    // The destructor of the lane would wait, and the device may still write to the targets of
+    // downloads.
     base::detail::keep(lane_.release());
     base::detail::keep(new std::deque(std::move(targets_)));
   }
@@ -267,7 +267,8 @@ Verdict check_kernel(device::DeviceBase& device, const KernelCheck& check, Insta
   return verdict_of(run_kernel(device, check, *executable, until));
 }
 
-/// Checks on a thread of their own. The thread shares them with its caller, and outlasts it if the driver does not return.
+/// Checks on a thread of their own. The thread shares them with its caller, and outlasts it if the
+/// driver does not return.
 struct Run {
   std::shared_ptr<device::DeviceBase> device;
   Duration check_timeout{};
@@ -349,7 +350,8 @@ Result<QualificationReport> run_checks(const std::shared_ptr<device::DeviceBase>
   auto started = base::Worker::start("wye-qualify", [run] { run->run(); });
   if (!started) return std::move(started).error();
   run->thread.emplace(std::move(*started));
-  // Waits for the device end at `check_timeout`. A thread that is later than that is in a call of the driver.
+  // Waits for the device end at `check_timeout`. A thread that is later than that is in a call of
+  // the driver.
   const Duration patience = check_timeout + std::chrono::seconds(1);
   while (!run->is_complete) {
     const Instant since = run->since;
@@ -422,7 +424,8 @@ std::optional<QualificationReport> decode(std::string_view text) {
 
 namespace {
 
-/// Returns the key of a report: of the checks, the device with its features, and the build of its driver.
+/// Returns the key of a report: of the checks, the device with its features, and the build of its
+/// driver.
 Digest key_of(const device::DeviceBase& device) {
   Hasher hasher;
   hasher.add("wye qualification");
@@ -541,5 +544,4 @@ Result<QualificationReport> qualify(const Device& device, const QualificationOpt
   }
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -1,5 +1,6 @@
 #pragma once
-/// Qualifies the devices of a runtime, and keeps the results of each driver build in the store of its cache.
+/// Qualifies the devices of a runtime, and keeps the results of each driver build in the store of
+/// its cache.
 #include <wye/runtime/options.hpp>
 #include <wye/runtime/qualification.hpp>
 
@@ -16,21 +17,21 @@
 #include "cache/cache.hpp"
 #include "device/provider.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace runtime {
+namespace wye::inline v0::runtime {
 
-/// Makes the checks of `device` that `qualify` lists. Sets `lacks_compiler` if a check was skipped for that reason.
+/// Makes the checks of `device` that `qualify` lists. Sets `lacks_compiler` if a check was skipped
+/// for that reason.
 /// Errors: those of `qualify`.
 Result<QualificationReport> run_checks(const std::shared_ptr<device::DeviceBase>& device,
                                        Duration check_timeout, bool& lacks_compiler);
 
-/// Encodes the checks of a report as text for storage, and decodes them. Decoding returns nothing for all other text, and for a
-/// device that did not complete a check more than a day ago.
+/// Encodes the checks of a report as text for storage, and decodes them. Decoding returns nothing
+/// for all other text, and for a device that did not complete a check more than a day ago.
 std::string encode(const QualificationReport& report);
 std::optional<QualificationReport> decode(std::string_view text);
 
-/// Threads: thread-safe. Different processes that share a store make the checks of one driver build once.
+/// Threads: thread-safe. Different processes that share a store make the checks of one driver build
+///          once.
 class DeviceQualifier final : public device::Qualifier {
  public:
   DeviceQualifier(std::shared_ptr<cache::Cache> cache, Qualification rule, base::Logger log)
@@ -55,6 +56,4 @@ class DeviceQualifier final : public device::Qualifier {
   std::vector<Made> made_;  // under `mutex_`
 };
 
-}  // namespace runtime
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::runtime

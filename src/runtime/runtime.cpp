@@ -15,8 +15,7 @@
 #include "runtime/qualification.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace runtime {
 
 struct State {
@@ -52,7 +51,8 @@ struct State {
 
 namespace {
 
-/// Gives pool, cache and scheduler the log, clock and limit of the runtime, unless they have their own.
+/// Gives pool, cache and scheduler the log, clock and limit of the runtime, unless they have their
+/// own.
 /// Errors: invalid_argument: `options.log_level` cannot be parsed.
 Result<void> share_options(RuntimeOptions& options) {
   auto filter = base::LogFilter::parse(options.log_level);
@@ -189,5 +189,4 @@ std::shared_ptr<data::ArrayState> Runtime::borrow_array(std::span<std::byte> mem
   return data::ArrayState::borrow(base::state_of(state_->pool), memory, count, element, size);
 }
 
-}  // namespace v0
 }  // namespace wye

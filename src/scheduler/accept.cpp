@@ -11,9 +11,7 @@
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 std::shared_ptr<Record> Core::accept(Job&& job, const JobOptions& options) noexcept {
   try {
@@ -63,8 +61,8 @@ void Core::make_dependencies(Record& record) {
 
 namespace {
 
-/// Makes a job follow the users of its arrays. If memory runs out, it may follow the users of some arrays
-/// only.
+/// Makes a job follow the users of its arrays. If memory runs out, it may follow the users of some
+/// arrays only.
 /// Errors: invalid_argument (an empty handle, an array of another runtime), out_of_memory.
 Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareErrors& spare) try {
   struct Use {
@@ -114,7 +112,8 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
 
 }  // namespace
 
-/// Makes a job follow those of `JobOptions::after`. If memory runs out, it may follow some of them only.
+/// Makes a job follow those of `JobOptions::after`. If memory runs out, it may follow some of them
+/// only.
 /// Errors: invalid_argument (a moved-from ticket, a job of another runtime), out_of_memory.
 Result<void> Core::follow_jobs(Record& record) const try {
   auto& after = record.dependencies->after;
@@ -133,8 +132,8 @@ Result<void> Core::follow_jobs(Record& record) const try {
   return spare_.out_of_memory;
 }
 
-/// Returns the failure of a job that a record follows, if the record fails with it. All of them have settled. In a chain the
-/// error names the job that failed, not each of its followers.
+/// Returns the failure of a job that a record follows, if the record fails with it. All of them
+/// have settled. In a chain the error names the job that failed, not each of its followers.
 std::optional<Error> Core::failure_before(Record& record) const noexcept {
   const auto all = std::move(record.dependencies->after);
   if (record.dependencies->after_failure == AfterFailure::run) return std::nullopt;
@@ -149,8 +148,8 @@ std::optional<Error> Core::failure_before(Record& record) const noexcept {
   });
 }
 
-/// Keeps the number of waiting jobs below its limit: waits, refuses `record` or drops another job, as `when_full` says.
-/// Releases `lock` meanwhile. Returns the error of a job that is refused.
+/// Keeps the number of waiting jobs below its limit: waits, refuses `record` or drops another job,
+/// as `when_full` says. Releases `lock` meanwhile. Returns the error of a job that is refused.
 std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noexcept {
   const auto has_room = [&] { return closing_ || metrics_.queued < options_.max_queued; };
   if (options_.when_full == WhenFull::wait && !has_room()) {
@@ -221,8 +220,9 @@ TypeMetrics& Core::metrics_of_locked(WorkloadType type) {
   return row->second;
 }
 
-/// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`. Returns the lock of this
-/// scheduler if the record can run at once; otherwise no lock: it waits for predecessors or has settled.
+/// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`.
+/// Returns the lock of this scheduler if the record can run at once; otherwise no lock: it waits
+/// for predecessors or has settled.
 base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
   std::optional<Error> error = to_optional(record->job.error());
   try {
@@ -238,7 +238,8 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
     record->may_share = !error && may_share(*record);
   } catch (const std::bad_alloc&) {  // any queue serves: the devices are considered again when the job runs
   }
-  // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the other.
+  // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the
+  // other.
   base::Lock lock = base::lock_soon(mutex_);
   try {
     record->tag_state = tags_.enter(record->tag());
@@ -279,8 +280,8 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   return {};
 }
 
-/// Queues a record whose predecessors are complete. In a chain of records that settle without running, each completion
-/// releases the next record: the loop keeps the stack flat.
+/// Queues a record whose predecessors are complete. In a chain of records that settle without
+/// running, each completion releases the next record: the loop keeps the stack flat.
 void Core::on_predecessors_complete(void* object) noexcept {
   thread_local Record* first = nullptr;
   thread_local Record* last = nullptr;
@@ -307,7 +308,8 @@ void Core::on_predecessors_complete(void* object) noexcept {
   }
 }
 
-/// Completes a record as a user of its arrays, which releases its followers. With an error, its outputs fail.
+/// Completes a record as a user of its arrays, which releases its followers. With an error, its
+/// outputs fail.
 void Core::complete_arrays(Record& record, const std::optional<Error>& error) noexcept {
   fail_outputs(record, error);
   if (record.completion) record.completion->complete();
@@ -342,6 +344,4 @@ Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
   return wait(*record, Deadline::never());
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -14,11 +14,10 @@
 #include "scheduler/binding.hpp"
 #include "scheduler/trials.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
-/// Copies of this size and more are submitted alone, to measure their time. The submission costs little beside them.
+/// Copies of this size and more are submitted alone, to measure their time. The submission costs
+/// little beside them.
 inline constexpr Bytes least_measured{1 << 20};
 
 /// One step of a job, ready for one device.
@@ -57,6 +56,4 @@ struct Attempt {
   const Lease& leased() const noexcept { return leader ? *leader->lease : *lease; }
 };
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -7,13 +7,12 @@
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
-/// Returns whether a job may share its submission: it waits for a device other than the host, has no limits of its own, is one
-/// call with one possible variant, calls no function of the application, whose failure would be that of all jobs, and has no
-/// large copies, which are submitted alone.
+/// Returns whether a job may share its submission: it waits for a device other than the host, has
+/// no limits of its own, is one call with one possible variant, calls no function of the
+/// application, whose failure would be that of all jobs, and has no large copies, which are
+/// submitted alone.
 /// Throws: std::bad_alloc.
 bool Core::may_share(const Record& record) const {
   if (options_.batch_limit == 1 || record.queue == on_threads || record.has_own_limits || record.plan_run)
@@ -31,8 +30,8 @@ bool Core::may_share(const Record& record) const {
   return copied < least_measured;
 }
 
-/// Prepares the other jobs of a batch on the device of `attempt`, which is that of the job that leads it, and joins equal
-/// kernels to launches. Holds no lane yet, see `Binding::fetch`.
+/// Prepares the other jobs of a batch on the device of `attempt`, which is that of the job that
+/// leads it, and joins equal kernels to launches. Holds no lane yet, see `Binding::fetch`.
 Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
   for (Record* member = leader.batch; member; member = member->next_listed) {
     member->started = leader.started;
@@ -50,7 +49,8 @@ Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
   return {};
 }
 
-/// Records the commands of all jobs of a batch: first those that may fail or that are submitted at once, then the launches.
+/// Records the commands of all jobs of a batch: first those that may fail or that are submitted at
+/// once, then the launches.
 Result<void> Core::record_batch(Record& leader) const {
   const Attempt& attempt = *leader.attempt;
   device::Lane& lane = attempt.lane();
@@ -100,7 +100,8 @@ void Core::each_member(Record& leader, F f) noexcept {
   }
 }
 
-/// Runs a job that was part of a batch alone, on this thread. Only from now on it counts as committed.
+/// Runs a job that was part of a batch alone, on this thread. Only from now on it counts as
+/// committed.
 void Core::run_alone(Record& member) noexcept {
   const std::size_t queue = member.queue;
   {
@@ -113,7 +114,8 @@ void Core::run_alone(Record& member) noexcept {
   --queues_[queue].committed;
 }
 
-/// Completes the other jobs of a batch, whose submission has returned with `result`. If it failed, each goes on alone.
+/// Completes the other jobs of a batch, whose submission has returned with `result`. If it failed,
+/// each goes on alone.
 void Core::complete_batch(Record& leader, const Result<Progress>& result) noexcept {
   each_member(leader, [&](Record& member) {
     member.attempt->began = true;
@@ -131,7 +133,8 @@ Result<Core::Progress> Core::result_of_batch(const Record& member) {
   return Progress::completed;
 }
 
-/// Has each of the other jobs of a batch run alone, because nothing of the batch could be submitted.
+/// Has each of the other jobs of a batch run alone, because nothing of the batch could be
+/// submitted.
 void Core::dissolve_batch(Record& leader) noexcept {
   if (leader.attempt) leader.attempt->lane().discard();
   for (Record* member = leader.batch; member; member = member->next_listed) member->attempt.reset();
@@ -143,6 +146,4 @@ void Core::dissolve_batch(Record& leader) noexcept {
   });
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

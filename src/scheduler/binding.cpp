@@ -12,9 +12,7 @@
 #include "base/internals.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 namespace {
 
 template <class F>
@@ -348,8 +346,8 @@ Bytes Binding::prefetch(pool::Pool& pool) {
   return sum;
 }
 
-/// Copies arrays to the device. One job at a time does so for an array. Other readers follow the submitted copy on the
-/// device: none of them waits for this job.
+/// Copies arrays to the device. One job at a time does so for an array. Other readers follow the
+/// submitted copy on the device: none of them waits for this job.
 Result<void> Binding::fill(device::Lane& lane, Instant until) {
   const device::DeviceBase& device = *base::state_of(device_);
   std::sort(arrays_.begin(), arrays_.end(),
@@ -365,7 +363,8 @@ Result<void> Binding::fill(device::Lane& lane, Instant until) {
       use.filling = *std::move(mine);
       fills |= !use.filling.empty();
     }
-    // A copy in flight that was made for another job must not end after this job has written its elements.
+    // A copy in flight that was made for another job must not end after this job has written its
+    // elements.
     auto placed = use.array->on_device(*base::state_of(device_), used, data::ArrayState::Room::make,
                                        &reserved_.replicas);
     if (!placed) return std::move(placed).error();
@@ -539,6 +538,4 @@ void Binding::invalidate(const Error& error, bool began) {
   }
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -14,50 +14,59 @@
 #include "device/lane.hpp"
 #include "pool/pool.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
-/// Returns whether the operand is memory of the host, which must outlive its job. An operand without elements is none.
+/// Returns whether the operand is memory of the host, which must outlive its job. An operand
+/// without elements is none.
 inline bool borrows_memory(const Operand& operand) {
   return operand.kind == Operand::Kind::host && operand.count != 0;
 }
 
-/// The memory of one job on one device. A device with Feature::host_memory uses host memory in place.
-/// Otherwise each run of overlapping operands gets one buffer, because steps that share memory must share it
-/// on the device too. The caller's memory does not change before the downloads: a job that fails before them
-/// can run on another device.
+/// The memory of one job on one device. A device with Feature::host_memory uses host memory in
+/// place. Otherwise each run of overlapping operands gets one buffer, because steps that share
+/// memory must share it on the device too. The caller's memory does not change before the
+/// downloads: a job that fails before them can run on another device.
 /// Threads: one thread at a time.
 class Binding {
  public:
   struct Operands;
-  /// `operands`: those of other jobs, which `job` stands for. The buffers of their host memory exist already.
+  /// `operands`: those of other jobs, which `job` stands for. The buffers of their host memory
+  /// exist already.
   Binding(const Job& job, const Device& device, const Operands* operands = nullptr);
   Binding(const Binding&) = delete;
   ~Binding();
 
-  /// Returns whether `prefetch` may have something to copy: an array that a job reads is not valid on the device.
+  /// Returns whether `prefetch` may have something to copy: an array that a job reads is not valid
+  /// on the device.
   static bool may_prefetch(const Job& job, const Device& device) noexcept;
-  /// Submits copies to the device, on the pool's lane for copies, of the arrays that the job reads. Waits for nothing: skips
-  /// arrays whose contents would have to be transferred to the host first, and those that memory is not free for. Returns the
-  /// bytes copied. The copies belong to no job: they are replicas as any other, and may be reclaimed.
+  /// Submits copies to the device, on the pool's lane for copies, of the arrays that the job reads.
+  /// Waits for nothing: skips arrays whose contents would have to be transferred to the host first,
+  /// and those that memory is not free for. Returns the bytes copied. The copies belong to no job:
+  /// they are replicas as any other, and may be reclaimed.
   Bytes prefetch(pool::Pool& pool);
-  /// Returns the memory that `fetch` and `bind` have yet to allocate. From now on no replica of the job's arrays is reclaimed.
+  /// Returns the memory that `fetch` and `bind` have yet to allocate. From now on no replica of the
+  /// job's arrays is reclaimed.
   pool::WorkingSet working_set();
-  /// Returns the memory that is reserved for the job, which `fetch` and `bind` take their allocations from.
+  /// Returns the memory that is reserved for the job, which `fetch` and `bind` take their
+  /// allocations from.
   pool::Reservation& reservation() noexcept { return reserved_; }
-  /// Makes the arrays that the job reads available for the copies of `bind`. Holds no lane yet, because this
-  /// may lease a lane of another device.
+  /// Makes the arrays that the job reads available for the copies of `bind`. Holds no lane yet,
+  /// because this may lease a lane of another device.
   Result<void> fetch(Instant until);
-  /// Allocates buffers, charged to `account` and `tag`, records the uploads, and submits copies of arrays. `tag` may be null.
-  /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device), device_lost.
+  /// Allocates buffers, charged to `account` and `tag`, records the uploads, and submits copies of
+  /// arrays. `tag` may be null.
+  /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device),
+  ///         device_lost.
   Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account,
                     std::shared_ptr<device::MemoryAccount> tag, Instant until);
-  /// Returns whether the call of another job on the same device can be part of one launch with the call of this job.
+  /// Returns whether the call of another job on the same device can be part of one launch with the
+  /// call of this job.
   bool can_share_launch(const Binding& other) const noexcept;
-  /// Has `bind` make memory for the batchable operands of several jobs, of which this one is the first.
+  /// Has `bind` make memory for the batchable operands of several jobs, of which this one is the
+  /// first.
   void begin_launch(std::uint32_t jobs);
-  /// Uses the memory of the first job of a launch, which is bound. This is job `number` of it, from 1.
+  /// Uses the memory of the first job of a launch, which is bound. This is job `number` of it, from
+  /// 1.
   void join_launch(const Binding& first, std::uint32_t number);
   /// Returns the grid of one step.
   Extent3 items(std::size_t call) const noexcept {
@@ -137,13 +146,12 @@ struct Binding::Operands {
   detail::InlineList<Region, 4> regions = {};
 };
 
-/// Checks operands that callers filled in themselves: no number wraps, no operand ends outside of its memory.
+/// Checks operands that callers filled in themselves: no number wraps, no operand ends outside of
+/// its memory.
 /// Errors: invalid_argument.
 Result<void> check_operands(const Job& job);
 
 /// Returns the bytes of all operands of a job, each counted once, without scratch.
 Bytes size_of(const Job& job);
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -7,9 +7,7 @@
 #include "base/gate.hpp"
 #include "base/internals.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 void Blame::note_loss(const Job& job, std::size_t device, device::DeviceRef lost, Instant now) noexcept {
   constexpr Duration shortest = std::chrono::minutes(1), longest = std::chrono::hours(1);
@@ -45,6 +43,4 @@ std::shared_ptr<const device::Program> Blame::find_blamed(const Job& job, std::s
   return nullptr;
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -8,20 +8,20 @@
 #include "device/silicon.hpp"
 #include "scheduler/record.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
-/// Counts the losses of each device during which a job was in flight there, by kernel. A kernel that no job has completed there
-/// since `most_losses` of them is blamed for a minute, then for two after one more loss, and so on to an hour. A driver does not
-/// tell which of several kernels in flight was the cause: each of them counts until a job completes it there.
+/// Counts the losses of each device during which a job was in flight there, by kernel. A kernel
+/// that no job has completed there since `most_losses` of them is blamed for a minute, then for two
+/// after one more loss, and so on to an hour. A driver does not tell which of several kernels in
+/// flight was the cause: each of them counts until a job completes it there.
 /// Source:  a circuit breaker (Nygard, "Release It!", 2007).
 /// Threads: thread-safe.
 class Blame {
  public:
   static constexpr std::uint32_t most_losses = 3;
 
-  /// Notes that `lost` was lost while `job` was in flight there. `device` is its index in the pool, in all of its generations.
+  /// Notes that `lost` was lost while `job` was in flight there. `device` is its index in the pool,
+  /// in all of its generations.
   void note_loss(const Job& job, std::size_t device, device::DeviceRef lost, Instant now) noexcept;
   /// Notes that `job` has completed on a device.
   void note_completion(const Job& job, std::size_t device) noexcept {
@@ -49,6 +49,4 @@ class Blame {
   std::map<Key, Losses> losses_;  // under `mutex_`
 };
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

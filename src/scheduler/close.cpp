@@ -10,9 +10,7 @@
 #include "scheduler/attempt.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 Result<void> Core::close(Instant until) noexcept {
   if (const Error* inherited = origin_.error()) return *inherited;
@@ -60,8 +58,8 @@ Result<void> Core::close(Instant until) noexcept {
   bool are_all_named = true;
   std::shared_ptr<device::Timeline> polled;
   while (std::shared_ptr<Record> record = abandon_next(polled)) {
-    // A worker waits for it instead of the waiter thread of the device: that polls the driver again and again, which it
-    // must not do while the process ends.
+    // A worker waits for it instead of the waiter thread of the device: that polls the driver again
+    // and again, which it must not do while the process ends.
     if (polled && polled->drop_callbacks()) on_return(record.get());
     const std::string name = abandon(*record);
     try {
@@ -87,9 +85,9 @@ std::shared_ptr<Record> Core::take_any_held() noexcept {
   return tag ? take_held_locked(*tag) : nullptr;
 }
 
-/// Marks the next job that another thread runs as abandoned and returns it; null if there is none. The calling thread counts as
-/// a user of the job then. Sets `polled` to the
-/// timeline of its lane if the job was in flight.
+/// Marks the next job that another thread runs as abandoned and returns it; null if there is none.
+/// The calling thread counts as a user of the job then. Sets `polled` to the timeline of its lane
+/// if the job was in flight.
 std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& polled) {
   polled.reset();
   const base::Lock lock = base::lock_soon(mutex_);
@@ -126,7 +124,8 @@ std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& po
   return nullptr;
 }
 
-/// Settles a job that still runs, and returns its name and device. The job's objects stay: its thread still uses them.
+/// Settles a job that still runs, and returns its name and device. The job's objects stay: its
+/// thread still uses them.
 std::string Core::abandon(Record& record) noexcept {
   const std::size_t index = record.tried_on.load(std::memory_order_relaxed);
   const std::string_view device =
@@ -156,6 +155,4 @@ std::string Core::abandon(Record& record) noexcept {
   }
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -9,9 +9,7 @@
 #include "base/text.hpp"
 #include "scheduler/plan.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 namespace {
 
@@ -53,7 +51,8 @@ Job job_of(const PlanState& plan, const Compiled& compiled, const Segment& segme
   return Job::sequence(plan.name, plan.type, std::move(first), std::move(calls));
 }
 
-/// Several segments use shared scratch memory in turns. As arrays of bytes they are transferred as a whole.
+/// Several segments use shared scratch memory in turns. As arrays of bytes they are transferred as
+/// a whole.
 void widen(Binding::Use& use) {
   const data::IntervalSet all(use.array->all());
   if (!use.needed.empty() || !use.written.contains(all)) use.needed = all, use.reads = true;
@@ -164,8 +163,8 @@ Result<void> Compiler::place(const Operands& operands, const PlanDescription* pl
   return {};
 }
 
-/// Moves the steps on GPUs to one processor: to that of most steps, among those where every step can run, there or on a device
-/// that uses host memory.
+/// Moves the steps on GPUs to one processor: to that of most steps, among those where every step
+/// can run, there or on a device that uses host memory.
 Result<void> Compiler::place_on_one_silicon() {
   const auto is_host = [&](std::size_t d) { return device(d).info().features.has(Feature::host_memory); };
   const auto silicon_of = [&](std::size_t d) { return base::state_of(device(d))->silicon().get(); };
@@ -206,7 +205,8 @@ Result<void> Compiler::place_on_one_silicon() {
   return {};
 }
 
-/// Builds the kernels of all steps. Returns false if a device failed and its steps have other devices now.
+/// Builds the kernels of all steps. Returns false if a device failed and its steps have other
+/// devices now.
 Result<bool> Compiler::build() {
   compiled_->of_pool = devices_;
   compiled_->devices.clear();
@@ -245,8 +245,9 @@ Result<bool> Compiler::build() {
   return false;
 }
 
-/// Divides the steps into segments. Each takes all steps that can run on its device by then. Within a segment, the steps that
-/// can run at the same time are neighbours: fewer barriers are between them.
+/// Divides the steps into segments. Each takes all steps that can run on its device by then. Within
+/// a segment, the steps that can run at the same time are neighbours: fewer barriers are between
+/// them.
 void Compiler::arrange(const Dependencies& dependencies) {
   const std::size_t count = plan_.nodes.size();
   Compiled& to = *compiled_;
@@ -326,7 +327,8 @@ Result<void> Compiler::check_size(std::size_t index, Bytes arrays, Bytes host, B
   return {};
 }
 
-/// Allocates scratch memory and the replicas of arrays, after it has checked the size of all memory.
+/// Allocates scratch memory and the replicas of arrays, after it has checked the size of all
+/// memory.
 Result<void> Compiler::reserve(const Operands& operands) {
   Compiled& to = *compiled_;
   struct Life {
@@ -448,8 +450,8 @@ Result<std::shared_ptr<const PlanMemory>> Compiler::find_memory(const Compiled& 
       for (const auto& [id, scratch] : compiled.scratch)
         if (scratch.array.get() == use.array) widen(use);
   }
-  // Host memory keeps its buffer. Other host memory gets the buffer of memory that it replaces: runs of such a plan follow each
-  // other.
+  // Host memory keeps its buffer. Other host memory gets the buffer of memory that it replaces:
+  // runs of such a plan follow each other.
   const auto take = [&](auto matches) -> std::shared_ptr<device::BufferBase> {
     for (std::size_t j = 0; before && j < before->segments.size(); ++j)
       for (const Binding::Region& region : before->segments[j].regions)
@@ -528,6 +530,4 @@ Result<std::shared_ptr<const PlanSnapshot>> Compiler::compile(
   return std::shared_ptr<const PlanSnapshot>(std::move(snapshot));
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

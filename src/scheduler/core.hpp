@@ -1,5 +1,6 @@
 #pragma once
-/// The state behind a Scheduler: the queue, the threads that serve it, and how one job is placed and run.
+/// The state behind a Scheduler: the queue, the threads that serve it, and how one job is placed
+/// and run.
 #include <wye/scheduler/scheduler.hpp>
 
 #include <array>
@@ -31,8 +32,7 @@
 #include "scheduler/tags.hpp"
 #include "scheduler/trials.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 struct PlanOptions;
 
@@ -67,14 +67,16 @@ struct PlanState;
 /// Returns the devices of a plan and the number of steps on each, as a sentence.
 std::string reason_of(const PlanDescription& plan);
 
-/// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and a cancelled job are the
-/// same on every device.
+/// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and
+/// a cancelled job are the same on every device.
 bool may_succeed_elsewhere(Errc code);
 
-/// Runs jobs. A thread that waits for its ticket runs the job itself; otherwise a worker runs it. At most
-/// `concurrent_jobs` workers run host functions, the CPU's kernels and builds; one further worker is left for the jobs of
-/// other devices, which it submits and completes. Workers are started when first needed and park when there is nothing to do.
-/// Threads: thread-safe. The mutex is a leaf: no driver call, no code of the application, no other room's lock under it.
+/// Runs jobs. A thread that waits for its ticket runs the job itself; otherwise a worker runs it.
+/// At most `concurrent_jobs` workers run host functions, the CPU's kernels and builds; one further
+/// worker is left for the jobs of other devices, which it submits and completes. Workers are
+/// started when first needed and park when there is nothing to do.
+/// Threads: thread-safe. The mutex is a leaf: no driver call, no code of the application, no other
+///          room's lock under it.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
@@ -89,7 +91,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Record> accept(const std::shared_ptr<PlanState>& plan, const JobOptions& options) noexcept;
   /// Queues an accepted record. Settles it if it cannot be queued.
   void submit(const std::shared_ptr<Record>& record) noexcept;
-  /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it; waits for its result.
+  /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it;
+  /// waits for its result.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
   Result<Outcome> wait(Record& record, Deadline deadline);
   /// Implements `wye::wait_any` for one record or more, of any schedulers.
@@ -123,8 +126,9 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Lock freeze() const { return base::Lock(mutex_); }
   SchedulerMetrics metrics_locked() const;
 
-  /// Refuses new jobs, settles queued ones and waits for running ones until `until` (of the steady clock). Jobs that run then
-  /// are abandoned: they settle as `closed`, and this object stays until the process ends, because threads still use it.
+  /// Refuses new jobs, settles queued ones and waits for running ones until `until` (of the steady
+  /// clock). Jobs that run then are abandoned: they settle as `closed`, and this object stays until
+  /// the process ends, because threads still use it.
   /// Errors:  timed_out, naming the abandoned jobs; closed in a child of `fork`.
   Result<void> close(Instant until) noexcept;
   /// Implements `Scheduler::quiesce`, for a deadline by the clock of the pool.
@@ -143,7 +147,8 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint32_t number;  // of the record's entries in queues
     std::shared_ptr<Record> record;
 
-    /// A job that ran without being taken out (`run_if_room`), and then returned to a queue, has an old entry too.
+    /// A job that ran without being taken out (`run_if_room`), and then returned to a queue, has an
+    /// old entry too.
     bool is_old() const noexcept { return number != record->entries; }
   };
   /// Orders a heap of jobs of one priority: the next one to run is on top.
@@ -188,7 +193,8 @@ class Core : public std::enable_shared_from_this<Core> {
   static void fail_outputs(Record& record, const std::optional<Error>& error) noexcept;
 
   // growth.cpp
-  /// Returns the table with all devices of the pool. A device that the pool has added has a queue in this scheduler then.
+  /// Returns the table with all devices of the pool. A device that the pool has added has a queue
+  /// in this scheduler then.
   const Table& table() noexcept {
     const Table& last = *table_.load(std::memory_order_acquire);
     return last.choices.size() == pool_->device_count() ? last : add_devices();
@@ -197,8 +203,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void add_table();
 
   // queue.cpp
-  /// The jobs that the calling thread runs. A job that waits for another job runs it on top of itself without counting
-  /// against `concurrent_jobs`: otherwise that many jobs that each wait for one more would deadlock.
+  /// The jobs that the calling thread runs. A job that waits for another job runs it on top of
+  /// itself without counting against `concurrent_jobs`: otherwise that many jobs that each wait for
+  /// one more would deadlock.
   static constinit thread_local int jobs_on_this_thread;
   /// Returns whether the calling thread runs a job, or a part of one as a thread of the CPU team.
   static bool runs_job() noexcept;
@@ -377,8 +384,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool waking_ = false;         // a worker has been woken and has not started yet
   std::uint32_t spinning_ = 0;  // workers that spin before they park
   std::uint64_t sequence_ = 0;
-  /// Mean run times of the completed jobs of one kernel, with operands of one size to a power of two, in one queue; the
-  /// latest ones count most. Zero: none has completed.
+  /// Mean run times of the completed jobs of one kernel, with operands of one size to a power of
+  /// two, in one queue; the latest ones count most. Zero: none has completed.
   std::unordered_map<std::uint64_t, Duration> run_times_;
   static constexpr std::size_t most_run_times = 65'536;
   Record* staging_ = nullptr;    // the job that a worker stages: one at a time
@@ -405,5 +412,4 @@ Result<Scheduler> open(const ContextPool& pool, std::shared_ptr<device::Executab
                        SchedulerOptions options = {});
 
 }  // namespace scheduler
-}  // namespace v0
 }  // namespace wye

@@ -9,12 +9,11 @@
 #include "device/native.hpp"
 #include "scheduler/plan.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 namespace {
 
-/// The names of the memory of a graph, in the order of first use. Overlapping host memory has one name.
+/// The names of the memory of a graph, in the order of first use. Overlapping host memory has one
+/// name.
 class MemoryNames {
  public:
   MemoryNames(std::span<const GraphNode> nodes, const Operands& operands) {
@@ -255,6 +254,4 @@ std::string reason_of(const PlanDescription& plan) {
   return text + ".";
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -7,8 +7,7 @@
 #include "base/text.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace scheduler {
 namespace {
 
@@ -222,5 +221,4 @@ std::string Explanation::text() const {
   return text;
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -11,8 +11,7 @@
 #include "device/buffer.hpp"
 #include "scheduler/plan.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace scheduler {
 namespace {
 
@@ -32,8 +31,8 @@ void sort_once(std::vector<std::size_t>& steps) {
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
-/// Returns the names of steps that follow each other, each after the one before it. There are some among those that are not
-/// `placed`.
+/// Returns the names of steps that follow each other, each after the one before it. There are some
+/// among those that are not `placed`.
 std::string cycle_text(std::span<const GraphNode> nodes, const Dependencies& dependencies,
                        const std::vector<bool>& placed) {
   const auto unplaced = [&](std::size_t step) { return !placed[step]; };
@@ -264,5 +263,4 @@ GraphStep Graph::add(Job job) {
   return {state_, state_->nodes.size() - 1};
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -6,11 +6,10 @@
 #include "device/backend.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
-/// Adds a table with the devices that the pool has now, and the queues of these devices. Throws: std::bad_alloc.
+/// Adds a table with the devices that the pool has now, and the queues of these devices. Throws:
+/// std::bad_alloc.
 void Core::add_table() {
   std::vector<Choice> choices;
   for (const AdapterInfo& info : pool_->infos()) choices.push_back({info.backend, device::is_emulated(info)});
@@ -36,6 +35,4 @@ const Table& Core::add_devices() noexcept {
   return *table_.load(std::memory_order_acquire);
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

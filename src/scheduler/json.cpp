@@ -8,13 +8,13 @@
 
 #include "scheduler/record.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Names and sentences may hold bytes of other encodings, from drivers and paths: these are replaced.
+/// Names and sentences may hold bytes of other encodings, from drivers and paths: these are
+/// replaced.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json json_of(const Error& error) { return {{"code", name(error.code())}, {"sentence", error.sentence()}}; }
@@ -75,5 +75,4 @@ std::string Placement::json() const {
   return dump(all);
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -9,12 +9,10 @@
 #include "base/text.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
-/// Reserves all memory that a job has yet to allocate on the device of `attempt`, or nothing: jobs that each hold a part would
-/// wait for each other.
+/// Reserves all memory that a job has yet to allocate on the device of `attempt`, or nothing: jobs
+/// that each hold a part would wait for each other.
 /// Errors: over_budget, out_of_memory. `Record::lacks_memory` tells whether it may succeed later.
 Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now) {
   const pool::WorkingSet set = attempt.binding.working_set();
@@ -34,13 +32,14 @@ Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now)
   return reserved;
 }
 
-/// Returns a record that lacks memory to its queue, at its old place, and pauses the queue: no other job takes the memory that
-/// becomes free. If the budget of its tag is spent, the jobs of the tag are paused, and those of other tags go on. Paused jobs
-/// go on when a job of the queue, or of the tag, ends, or after a time that doubles with each wait. The time is chosen at random
-/// between its half and itself, so that processes do not try at the same time.
-/// A job waits as long as others of its queue, or of its tag, run. Otherwise it waits as long as the lease timeout while others
-/// (leases, jobs of other queues or runtimes) hold the memory, and a few times if no others are known. Returns false if it has
-/// waited that long; it then goes on to its next device.
+/// Returns a record that lacks memory to its queue, at its old place, and pauses the queue: no
+/// other job takes the memory that becomes free. If the budget of its tag is spent, the jobs of the
+/// tag are paused, and those of other tags go on. Paused jobs go on when a job of the queue, or of
+/// the tag, ends, or after a time that doubles with each wait. The time is chosen at random between
+/// its half and itself, so that processes do not try at the same time. A job waits as long as
+/// others of its queue, or of its tag, run. Otherwise it waits as long as the lease timeout while
+/// others (leases, jobs of other queues or runtimes) hold the memory, and a few times if no others
+/// are known. Returns false if it has waited that long; it then goes on to its next device.
 bool Core::wait_for_memory(Record& record) noexcept {
   constexpr Duration first_wait = std::chrono::milliseconds(1);
   constexpr std::uint32_t most_doublings = 6, most_retries = 4;
@@ -129,6 +128,4 @@ void Core::resume_due_locked() noexcept {
   });
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -7,8 +7,7 @@
 
 #include "device/backend.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 std::vector<Preference> default_preferences() {
   using namespace literals;
@@ -18,10 +17,11 @@ std::vector<Preference> default_preferences() {
   };
   const std::vector<std::string> gpu_first = order(device::BackendKind::gpu);
   const std::vector<std::string> cpu_first = order(device::BackendKind::cpu);
-  // The transfer of a small vector to a GPU and back takes longer than one pass of the CPU over it. A large
-  // vector hides the cost of the submission; a matrix does so at a much smaller size. A simulation computes many steps on
-  // memory that stays on the device. Number theory has hundreds of steps for each number that is transferred,
-  // and a picture has many pixels for each byte that it is made of.
+  // The transfer of a small vector to a GPU and back takes longer than one pass of the CPU over it.
+  // A large vector hides the cost of the submission; a matrix does so at a much smaller size. A
+  // simulation computes many steps on memory that stays on the device. Number theory has hundreds
+  // of steps for each number that is transferred, and a picture has many pixels for each byte that
+  // it is made of.
   return {
       {workload_types::vector, 0_B, cpu_first},
       {workload_types::vector, 64_MiB, gpu_first},
@@ -100,5 +100,4 @@ const Row& Preferences::row(WorkloadType type, Bytes bytes) const noexcept {
 }
 
 }  // namespace scheduler
-}  // namespace v0
 }  // namespace wye

@@ -10,9 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 /// The properties of a device that placement uses.
 struct Choice {
@@ -20,8 +18,8 @@ struct Choice {
   bool emulated = false;  ///< a GPU driver that runs on the CPU: comes last
 };
 
-/// Returns the indices of `devices` in the order of `row`. Devices that it does not name keep their order and
-/// come last.
+/// Returns the indices of `devices` in the order of `row`. Devices that it does not name keep their
+/// order and come last.
 std::vector<std::size_t> order(std::span<const Choice> devices, const Preference& row);
 
 /// A row of the preference table, and the order of devices that follows from it.
@@ -30,8 +28,8 @@ struct Row : Preference {
   std::span<const Choice> choices = {};  ///< the properties of all devices, by index
 };
 
-/// The preference table for some devices: the default rows, replaced by the application's rows of the same type. Its rows refer
-/// to `devices`.
+/// The preference table for some devices: the default rows, replaced by the application's rows of
+/// the same type. Its rows refer to `devices`.
 class Preferences {
  public:
   explicit Preferences(const std::vector<Preference>& replacing, std::span<const Choice> devices = {});
@@ -48,8 +46,8 @@ class Preferences {
   Row as_found_;  // if the table has no row for `custom`
 };
 
-/// The devices of a pool, and the order in which jobs try them. It does not change: a device that appears later is in a
-/// further table.
+/// The devices of a pool, and the order in which jobs try them. It does not change: a device that
+/// appears later is in a further table.
 struct Table {
   Table(const std::vector<Preference>& replacing, std::vector<Choice> devices)
       : choices(std::move(devices)), preferences(replacing, choices) {}
@@ -58,6 +56,4 @@ struct Table {
   const Preferences preferences;
 };
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

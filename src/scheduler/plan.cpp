@@ -8,8 +8,7 @@
 #include "base/internals.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace scheduler {
 namespace {
 
@@ -29,7 +28,8 @@ bool any_operand(const std::vector<GraphNode>& nodes, F is_wanted) {
   return false;
 }
 
-/// Returns why `operand` cannot replace `old`, as the rest of a sentence that begins with the argument.
+/// Returns why `operand` cannot replace `old`, as the rest of a sentence that begins with the
+/// argument.
 std::optional<std::string> replacement_error(const Operand& old, const Operand& operand,
                                              const PlanState& plan) {
   if (old.kind != operand.kind)
@@ -204,5 +204,4 @@ PlanDescription Plan::description() const {
   return description;
 }
 
-}  // namespace v0
 }  // namespace wye

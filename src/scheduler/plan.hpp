@@ -1,17 +1,20 @@
 #pragma once
 /// The state behind graphs and plans.
 ///
-/// A run is one record (`PlanRun`), so queues, tickets, metrics, followers and closing treat it as a job. The record goes
-/// through the segments of its plan one after the other: a segment is a list of recorded commands for one device, and in
-/// flight it holds no thread. Records of their own for the segments would let two devices work at the same time. But then
-/// the segments of two runs could interleave, and each would cost a job.
+/// A run is one record (`PlanRun`), so queues, tickets, metrics, followers and closing treat it as
+/// a job. The record goes through the segments of its plan one after the other: a segment is a list
+/// of recorded commands for one device, and in flight it holds no thread. Records of their own for
+/// the segments would let two devices work at the same time. But then the segments of two runs
+/// could interleave, and each would cost a job.
 ///
-/// The arguments and commands of a run are constant once it is submitted (`PlanSnapshot`). `Plan::set` makes another
-/// snapshot. Recorded commands are taken by one thread at a time and brought up to date there (`take_recorded`): a run
-/// whose arguments are those of the run before changes nothing.
+/// The arguments and commands of a run are constant once it is submitted (`PlanSnapshot`).
+/// `Plan::set` makes another snapshot. Recorded commands are taken by one thread at a time and
+/// brought up to date there (`take_recorded`): a run whose arguments are those of the run before
+/// changes nothing.
 ///
-/// Memory that several devices use in turns is in arrays, also scratch memory: room `data` transfers it. Arrays order runs
-/// and jobs. Other memory has no order of users, so runs of a plan that has some follow each other (`PlanState::order`).
+/// Memory that several devices use in turns is in arrays, also scratch memory: room `data`
+/// transfers it. Arrays order runs and jobs. Other memory has no order of users, so runs of a plan
+/// that has some follow each other (`PlanState::order`).
 #include <wye/scheduler/graph.hpp>
 #include <wye/scheduler/plan.hpp>
 
@@ -31,9 +34,7 @@
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 /// A step as it was added.
 struct GraphNode {
@@ -70,8 +71,8 @@ struct Replacement {
   std::uint64_t version = 0;  ///< differs for every `set` of a plan
   Operand operand;
 };
-/// All of a plan, in the order in which they were replaced first: another list of the same plan begins with the same
-/// arguments.
+/// All of a plan, in the order in which they were replaced first: another list of the same plan
+/// begins with the same arguments.
 struct Replacements {
   std::uint64_t version = 0;  ///< that of the last replacement
   std::vector<Replacement> all = {};
@@ -116,8 +117,8 @@ struct Dependencies {
 };
 /// Errors: invalid_argument (steps that follow each other).
 Result<Dependencies> find_dependencies(std::span<const GraphNode> nodes, const Operands& operands);
-/// Returns a step that uses `operand`, an argument of `step`, in a way that orders the two, and that is not in the order of
-/// `position` accordingly. Nothing if there is none.
+/// Returns a step that uses `operand`, an argument of `step`, in a way that orders the two, and
+/// that is not in the order of `position` accordingly. Nothing if there is none.
 std::optional<std::size_t> misplaced_user(std::span<const GraphNode> nodes, const Operands& operands,
                                           std::span<const std::size_t> position, std::size_t step,
                                           const Operand& operand);
@@ -154,7 +155,8 @@ struct PlanScratch {
   std::shared_ptr<data::ArrayState> array = nullptr;     ///< of bytes, if several do
 };
 
-/// The memory of the arguments on the devices of a plan. A run uses that of the arguments it was submitted with.
+/// The memory of the arguments on the devices of a plan. A run uses that of the arguments it was
+/// submitted with.
 struct PlanMemory {
   std::uint64_t version = 0;                ///< differs for every memory of a plan
   std::vector<Binding::Operands> segments;  ///< the operands of each
@@ -249,16 +251,18 @@ class Compiler {
  public:
   Compiler(PlanState& plan, Instant ready_by)
       : plan_(plan), core_(*plan.core), devices_(core_.pool().devices()), ready_by_(ready_by) {}
-  /// Compiles the plan with some arguments. `placement` names the device of each step, if it is not null.
+  /// Compiles the plan with some arguments. `placement` names the device of each step, if it is not
+  /// null.
   Result<std::shared_ptr<const PlanSnapshot>> compile(std::shared_ptr<const Replacements> replacements,
                                                       const PlanDescription* placement);
-  /// Finds the memory of other arguments. Copies of host memory stay where those of `before` are, if it is not null.
+  /// Finds the memory of other arguments. Copies of host memory stay where those of `before` are,
+  /// if it is not null.
   Result<std::shared_ptr<const PlanMemory>> find_memory(const Compiled& compiled, const Operands& operands,
                                                         const PlanMemory* before);
 
  private:
-  /// A step, and the decisions about its devices, in the order in which it tries them. The chosen device is that of the first
-  /// open decision.
+  /// A step, and the decisions about its devices, in the order in which it tries them. The chosen
+  /// device is that of the first open decision.
   struct Placed {
     std::shared_ptr<Record> record;
     std::vector<Decision> decisions = {};
@@ -297,8 +301,8 @@ class Compiler {
   std::vector<Placed> placed_;
 };
 
-/// Takes recorded commands of a segment that no thread is submitting, with the arguments of `snapshot`; records them if there
-/// are none. The caller gives them back.
+/// Takes recorded commands of a segment that no thread is submitting, with the arguments of
+/// `snapshot`; records them if there are none. The caller gives them back.
 Result<std::unique_ptr<RecordedSegment>> take_recorded(const PlanState& plan, const PlanSnapshot& snapshot,
                                                        std::size_t segment);
 void give_back(Compiled& compiled, std::size_t segment, std::unique_ptr<RecordedSegment> recorded) noexcept;
@@ -316,6 +320,4 @@ PlanDescription shape_of(const PlanState& plan, const Operands& operands, const 
 /// Returns why a placement is not one of this plan, by step and field; empty if it is.
 std::string placement_difference(const PlanDescription& placement, const PlanDescription& plan);
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

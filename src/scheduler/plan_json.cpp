@@ -12,8 +12,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace scheduler {
 namespace {
 
@@ -205,5 +204,4 @@ Result<PlanDescription> PlanDescription::from_json(std::string_view text) try {
   return Error(Errc::out_of_memory, "The host has no memory to read a plan.");
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -8,9 +8,7 @@
 #include "device/checked.hpp"
 #include "scheduler/plan.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 namespace {
 
 /// Returns an operand as the commands of a segment use it.
@@ -212,6 +210,4 @@ Result<void> check_call(const PlanState& plan, const PlanSnapshot& snapshot, std
       one, *base::state_of(snapshot.compiled->of_pool[snapshot.compiled->segments[segment].device]));
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

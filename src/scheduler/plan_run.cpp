@@ -7,9 +7,7 @@
 #include "base/text.hpp"
 #include "scheduler/plan.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 namespace {
 
 /// Returns why the options of a run are wrong, if they are.
@@ -58,15 +56,16 @@ std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
   }
 }
 
-/// Returns the queue of the device of the first segment. A run that uses the CPU at any time holds a thread meanwhile.
+/// Returns the queue of the device of the first segment. A run that uses the CPU at any time holds
+/// a thread meanwhile.
 std::size_t Core::queue_of(const PlanRun& run) const {
   for (const Segment& segment : run.snapshot->compiled->segments)
     if (pool_->info(segment.device).features.has(Feature::host_memory)) return on_threads;
   return 1 + run.snapshot->compiled->segments.front().device;
 }
 
-/// Makes a run follow the users of its arrays, and the run before it if they share memory. If memory runs out, it may follow
-/// some of them only.
+/// Makes a run follow the users of its arrays, and the run before it if they share memory. If
+/// memory runs out, it may follow some of them only.
 Result<void> Core::follow_plan(Record& record) try {
   if (!record.dependencies) return {};
   const PlanRun& run = *record.plan_run;
@@ -231,6 +230,4 @@ Result<void> Core::submit_segment(Record& record, const StopToken& stop) {
   return {};
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

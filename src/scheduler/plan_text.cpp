@@ -9,8 +9,7 @@
 #include "base/text.hpp"
 #include "scheduler/plan.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace scheduler {
 namespace {
 
@@ -160,5 +159,4 @@ std::string PlanDescription::graphviz() const {
   return text + "}\n";
 }
 
-}  // namespace v0
 }  // namespace wye

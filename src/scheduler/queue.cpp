@@ -12,9 +12,7 @@
 #include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 namespace {
 
 constexpr std::size_t most_kept_records = 1024, most_kept_attempts = 64;
@@ -80,8 +78,9 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
   wake_worker(std::move(lock));
 }
 
-/// Returns a record, which this thread runs, to the queue of its next device, at its old place in the order. Returns false if
-/// the record stays with this thread; otherwise other threads may have it already.
+/// Returns a record, which this thread runs, to the queue of its next device, at its old place in
+/// the order. Returns false if the record stays with this thread; otherwise other threads may have
+/// it already.
 bool Core::requeue(Record& record) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   const std::size_t before = record.queue;
@@ -131,8 +130,9 @@ Instant Core::next_due(const Record& record) const noexcept {
   return Instant();
 }
 
-/// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before it are known; otherwise
-/// nothing. Counts the jobs that wait and would run before it. Running jobs may end at any time, so they do not count.
+/// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before
+/// it are known; otherwise nothing. Counts the jobs that wait and would run before it. Running jobs
+/// may end at any time, so they do not count.
 std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
   if (record.start_by == Instant::max()) return std::nullopt;
   const Queue& queue = queues_[record.queue];
@@ -197,7 +197,8 @@ void Core::expect_no_more_locked(Record& record) noexcept {
   expected.run_time -= std::exchange(record.expected, Duration::zero());
 }
 
-/// Adds a record to its queue. Throws std::bad_alloc, but not if the record returns from `hold_locked`.
+/// Adds a record to its queue. Throws std::bad_alloc, but not if the record returns from
+/// `hold_locked`.
 void Core::push_locked(std::shared_ptr<Record> record) {
   if (record->expected == Duration::zero()) expect_locked(*record);
   Queue& queue = queues_[record->queue];
@@ -212,7 +213,8 @@ void Core::push_locked(std::shared_ptr<Record> record) {
   std::push_heap(heap.begin(), heap.end(), later);
 }
 
-/// Returns the queue of the first device that may run a record; that of the threads if the job holds one while it runs.
+/// Returns the queue of the first device that may run a record; that of the threads if the job
+/// holds one while it runs.
 std::size_t Core::queue_of(Record& record) const {
   if (record.plan_run) return queue_of(*record.plan_run);
   const Decision* const first = record.job.is_build() ? nullptr : next_device(record);
@@ -242,14 +244,16 @@ std::uint32_t Core::committed_locked() const noexcept {
   return sum;
 }
 
-/// Wakes or starts a worker if there is work, and unlocks. Each worker does the same before it runs a job.
+/// Wakes or starts a worker if there is work, and unlocks. Each worker does the same before it runs
+/// a job.
 void Core::wake_worker(base::Lock lock) noexcept {
   if (call_worker_locked()) {
     lock.unlock();  // otherwise the woken thread waits for the lock
     return work_.wake_one();
   }
   if (!workers_.empty() || committed_locked() > 0) return;  // a thread that runs a job takes the next one
-  // The system refuses a thread. The calling thread runs all queued jobs, and jobs that become ready meanwhile.
+  // The system refuses a thread. The calling thread runs all queued jobs, and jobs that become
+  // ready meanwhile.
   Instant now;
   while (!closing_) {
     auto record = pop_locked();
@@ -258,7 +262,8 @@ void Core::wake_worker(base::Lock lock) noexcept {
   }
 }
 
-/// Starts a worker if there is work that no worker is about to take. Returns true if the caller is to wake a parked one.
+/// Starts a worker if there is work that no worker is about to take. Returns true if the caller is
+/// to wake a parked one.
 bool Core::call_worker_locked() noexcept {
   // A worker notices when jobs in flight run out of time, and when a paused queue goes on.
   const bool is_watched = (in_flight_ == 0 && paused_ == 0) || parked_ > 0 || spinning_ > 0;
@@ -274,7 +279,8 @@ bool Core::call_worker_locked() noexcept {
   return false;
 }
 
-/// Runs a job that was taken from a queue, or that has returned, on this thread. `lock` is held before and after.
+/// Runs a job that was taken from a queue, or that has returned, on this thread. `lock` is held
+/// before and after.
 /// `now`: the time, if the thread knows it; set to the time afterwards, if the thread has read it.
 void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
                       Instant& now) noexcept {
@@ -311,8 +317,8 @@ void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_w
   if (closing_) work_.wake_all();  // workers end with the last job in flight
 }
 
-/// Returns the heap with the next job, of one heap for each priority; null if all are empty. Of jobs with the same rank, the one
-/// of the higher priority is next.
+/// Returns the heap with the next job, of one heap for each priority; null if all are empty. Of
+/// jobs with the same rank, the one of the higher priority is next.
 Core::Heap* Core::first_of(std::array<Heap*, levels> heaps) noexcept {
   Heap* next = nullptr;
   for (Heap* const heap : heaps)
@@ -343,8 +349,9 @@ Core::Heap* Core::next_heap_locked() noexcept {
   return first_of(firsts);
 }
 
-/// Returns the heap with the next job to stage: of a device without room whose limit of staged jobs is not reached. Null if there
-/// is none, or if a job is being staged: jobs are staged one after the other, in their order.
+/// Returns the heap with the next job to stage: of a device without room whose limit of staged jobs
+/// is not reached. Null if there is none, or if a job is being staged: jobs are staged one after
+/// the other, in their order.
 Core::Heap* Core::next_to_stage_locked() noexcept {
   if (staging_) return nullptr;
   for (std::size_t q = on_threads + 1; q < queues_.size(); ++q) {
@@ -359,7 +366,8 @@ Core::Heap* Core::next_to_stage_locked() noexcept {
   return nullptr;
 }
 
-/// Takes the first job of the heap that `find_next` returns: the next one to run (`runs`), or to stage. Null if there is none.
+/// Takes the first job of the heap that `find_next` returns: the next one to run (`runs`), or to
+/// stage. Null if there is none.
 template <class Find>
 std::shared_ptr<Record> Core::pop_locked(bool runs, Find find_next) {
   while (Heap* const next = find_next()) {
@@ -395,8 +403,9 @@ std::shared_ptr<Record> Core::pop_locked() {
   return pop_locked(true, [this] { return next_heap_locked(); });
 }
 
-/// Takes jobs that wait for the same device into the submission of a job that starts there. The jobs that wait are divided
-/// among its lane and the free ones: none is taken that could have a lane of its own.
+/// Takes jobs that wait for the same device into the submission of a job that starts there. The
+/// jobs that wait are divided among its lane and the free ones: none is taken that could have a
+/// lane of its own.
 void Core::take_batch_locked(Record& leader) noexcept {
   constexpr Duration most_work = std::chrono::milliseconds(1);
   Queue& queue = queues_[leader.queue];
@@ -521,8 +530,9 @@ void Core::work() noexcept {
   }
 }
 
-/// Prepares the device of a job that waits for a lane. It keeps its place in the queue meanwhile: if its turn comes, it starts
-/// here as soon as its device is prepared. `lock` is held before and after.
+/// Prepares the device of a job that waits for a lane. It keeps its place in the queue meanwhile:
+/// if its turn comes, it starts here as soon as its device is prepared. `lock` is held before and
+/// after.
 void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept {
   if (!record->advance(State::queued, State::staging)) return;
   Queue& queue = queues_[record->queue];
@@ -562,8 +572,9 @@ void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now)
   lock = base::lock_soon(mutex_);
 }
 
-/// Leaves a record, whose submission reaches `point`, to the worker that completes it then, or at `until` (of the steady
-/// clock). Returns false if the record stays with the calling thread; otherwise other threads may have it already.
+/// Leaves a record, whose submission reaches `point`, to the worker that completes it then, or at
+/// `until` (of the steady clock). Returns false if the record stays with the calling thread;
+/// otherwise other threads may have it already.
 bool Core::detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   bool is_sooner = false;
@@ -658,7 +669,8 @@ Instant Core::first_expiry_locked() noexcept {
   return first;
 }
 
-/// Runs a queued job on the calling thread if there is room. Returns whether it did, without `lock` then.
+/// Runs a queued job on the calling thread if there is room. Returns whether it did, without `lock`
+/// then.
 bool Core::run_if_room(base::Lock& lock, Record& record) {
   const bool nested = runs_job();
   const std::size_t queue = record.queue;
@@ -717,6 +729,4 @@ SchedulerMetrics Core::metrics_locked() const {
   return metrics;
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -3,9 +3,7 @@
 #include "base/worker.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 constinit thread_local int Core::functions_on_this_thread = 0;
 
@@ -68,6 +66,4 @@ Result<void> Core::quiesce(Deadline deadline) {
   }
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

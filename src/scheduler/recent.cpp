@@ -6,8 +6,7 @@
 
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace scheduler {
 namespace {
 
@@ -86,5 +85,4 @@ std::string_view Placement::device() const noexcept {
   return {};
 }
 
-}  // namespace v0
 }  // namespace wye

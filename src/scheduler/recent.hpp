@@ -8,13 +8,12 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 struct Record;
 
-/// A ring of the last settled jobs. Adding one allocates nothing: the memory of all entries is reserved at once.
+/// A ring of the last settled jobs. Adding one allocates nothing: the memory of all entries is
+/// reserved at once.
 /// Threads: under the lock of its scheduler.
 class RecentJobs {
  public:
@@ -54,6 +53,4 @@ class RecentJobs {
   std::size_t oldest_ = 0;
 };
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -23,9 +23,7 @@
 #include "data/completion.hpp"
 #include "device/provider.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 class Core;
 class Trial;
@@ -65,7 +63,8 @@ struct Decision {
   RefusalCode code = RefusalCode::none;
   std::shared_ptr<const Detail> detail = nullptr;
 
-  /// Returns the error of device_lost and attempt_failed. Null if the attempt ended with the error of the job.
+  /// Returns the error of device_lost and attempt_failed. Null if the attempt ended with the error
+  /// of the job.
   const Error* error() const noexcept { return detail && detail->error ? &*detail->error : nullptr; }
 
   /// Throws: std::bad_alloc.
@@ -101,10 +100,12 @@ struct AnyWait {
   }
 };
 
-/// The state changes by compare-and-swap. The thread that moves it to `running` runs the job; the thread that moves it to
-/// `settled` settles it. A job that was in flight and returned runs again, on any worker.
-/// Threads: that thread writes the members below the state, but for those under a mutex; other threads read them once the
-///          job has settled. Of an abandoned record, other threads read the name, the tag and the error only.
+/// The state changes by compare-and-swap. The thread that moves it to `running` runs the job; the
+/// thread that moves it to `settled` settles it. A job that was in flight and returned runs again,
+/// on any worker.
+/// Threads: that thread writes the members below the state, but for those under a mutex; other
+///          threads read them once the job has settled. Of an abandoned record, other threads read
+///          the name, the tag and the error only.
 struct Record : std::enable_shared_from_this<Record> {
   Record(std::shared_ptr<Core> of, Job&& kept) noexcept;
   ~Record();
@@ -209,7 +210,8 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant due{};                        ///< its place in the order within its priority
   Record* active_previous = nullptr;    ///< neighbours in the core's list of running jobs
   Record* active_next = nullptr;
-  /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of a batch.
+  /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of
+  /// a batch.
   Record* next_listed = nullptr;
   std::shared_ptr<Record> self_listed;  ///< while it is in one of these lists
   Record* batch = nullptr;              ///< the other jobs of its submission, until they settle
@@ -254,17 +256,20 @@ struct Record : std::enable_shared_from_this<Record> {
   Duration run_time() const noexcept { return settled_at - started - lane_time - build_time - transfer_time; }
   /// Returns where threads wait for this record, and for others.
   Parking& parking() const noexcept;
-  /// Has the thread that settles this take the mutex of `parking`, because `listeners` or `completion` is about to change or
-  /// a thread is about to wait. Returns false if this has settled, and then no thread takes it. Requires the mutex.
+  /// Has the thread that settles this take the mutex of `parking`, because `listeners` or
+  /// `completion` is about to change or a thread is about to wait. Returns false if this has
+  /// settled, and then no thread takes it. Requires the mutex.
   bool watch() noexcept {
     is_watched =
         true;  // before `is_settled` is read: `Core::publish` writes and reads them in the other order
     return !is_settled;
   }
-  /// Returns the next job of its batch, which begins with the job that leads it; null if it is the last one.
+  /// Returns the next job of its batch, which begins with the job that leads it; null if it is the
+  /// last one.
   Record* next_in_batch() const noexcept { return batch ? batch : next_listed; }
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
-  /// Returns the completion of this record, which another one follows; null if this one has settled.
+  /// Returns the completion of this record, which another one follows; null if this one has
+  /// settled.
   /// Throws: std::bad_alloc.
   std::shared_ptr<data::Completion> followed();
   /// Returns the result of a settled job.
@@ -274,6 +279,4 @@ struct Record : std::enable_shared_from_this<Record> {
   std::string labels_;  // the tag, then `on`
 };
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

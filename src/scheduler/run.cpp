@@ -10,9 +10,7 @@
 #include "scheduler/core.hpp"
 #include "scheduler/plan.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 namespace {
 
 /// Returns whether every other variant of the kernel would fail the same way.
@@ -46,8 +44,8 @@ bool may_succeed_elsewhere(Errc code) {
 Record::Record(std::shared_ptr<Core> of, Job&& kept) noexcept : core(std::move(of)), job(std::move(kept)) {}
 Record::~Record() = default;
 
-/// Runs a record until it settles, is in flight or is requeued. Unless it has completed, it may be gone when this returns.
-/// `now` is as in `run_popped`.
+/// Runs a record until it settles, is in flight or is requeued. Unless it has completed, it may be
+/// gone when this returns. `now` is as in `run_popped`.
 Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
   std::optional<Error> error;
   try {
@@ -76,7 +74,8 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
   return Progress::completed;
 }
 
-/// Returns the decision about the next device to try, or null. Keeps the decision about each device that cannot run the job.
+/// Returns the decision about the next device to try, or null. Keeps the decision about each device
+/// that cannot run the job.
 Decision* Core::next_device(Record& record) const {
   if (!record.decisions.empty() && record.decisions.back().is_open()) {  // chosen when the job was submitted
     Decision& chosen = record.decisions.back();
@@ -111,7 +110,8 @@ bool Core::is_suspect(Decision& decision) const noexcept {
   return true;
 }
 
-/// Notes for the kernels of `job`, which is that of a record or of a step of its plan, how its attempt on a device has ended.
+/// Notes for the kernels of `job`, which is that of a record or of a step of its plan, how its
+/// attempt on a device has ended.
 void Core::note_end(const Record& record, const Job& job, std::size_t device,
                     const Result<Progress>& attempted) noexcept {
   if (attempted)
@@ -179,7 +179,8 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     if (!may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
     if (record.extras) record.extras->shortage = {};
-    // A worker runs it on another device in its turn there: it might wait for a lane that only a worker can free.
+    // A worker runs it on another device in its turn there: it might wait for a lane that only a
+    // worker can free.
     if (detaches && requeue(record)) return Progress::requeued;
   }
   // The first failure is more informative than refusals.
@@ -202,8 +203,9 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   return Error(code, base::text("No device can run {}.{}", record.object(), reasons));
 }
 
-/// Opens lost devices again whose time has come. `waits`: also waits for those that other threads open. Returns whether a job,
-/// which has not been tried yet, was refused because of one of them: all devices are then considered again.
+/// Opens lost devices again whose time has come. `waits`: also waits for those that other threads
+/// open. Returns whether a job, which has not been tried yet, was refused because of one of them:
+/// all devices are then considered again.
 bool Core::recover_devices(Record& record, bool waits) const {
   if (!pool_->recover_lost(waits) || record.attempt || record.has_failed) return false;
   for (const Decision& decision : record.decisions) {
@@ -316,7 +318,8 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
   return std::move(provided->executable);
 }
 
-/// Builds all variants of a call. If variants are not measured, builds only the first possible variant.
+/// Builds all variants of a call. If variants are not measured, builds only the first possible
+/// variant.
 Result<Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   std::optional<Step> built;
   std::optional<Error> why;
@@ -370,8 +373,8 @@ AttemptPointer Core::make_attempt(const Record& record, const Device& device, st
                                 record.plan_run ? &record.plan_run->operands() : nullptr);
 }
 
-/// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job only builds. It has a lane
-/// of its own unless it joins the batch of `leader`.
+/// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job
+/// only builds. It has a lane of its own unless it joins the batch of `leader`.
 Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attempt* leader) {
   Device copy;
   const Device& device =
@@ -446,8 +449,9 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
   return {};
 }
 
-/// Prepares the device of the queue of a job that waits there: builds its kernels and submits copies of the arrays that it
-/// reads. The job meets the same errors again when it runs, so they are dropped here.
+/// Prepares the device of the queue of a job that waits there: builds its kernels and submits
+/// copies of the arrays that it reads. The job meets the same errors again when it runs, so they
+/// are dropped here.
 void Core::prepare_device(Record& record) noexcept {
   const Device device = pool_->device(record.queue - 1);
   const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
@@ -514,8 +518,9 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   return {};
 }
 
-/// Submits the recorded commands and waits for them. Large downloads follow in a submission of their own, so that their
-/// time is known. `is_submitted`: the commands have returned from the device.
+/// Submits the recorded commands and waits for them. Large downloads follow in a submission of
+/// their own, so that their time is known. `is_submitted`: the commands have returned from the
+/// device.
 Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop, bool is_submitted,
                                           bool detaches) {
   Attempt& attempt = *record.attempt;
@@ -541,8 +546,8 @@ Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop,
   return Progress::completed;
 }
 
-/// Submits the steps of a record, or continues its attempt that `has_returned` from its device, until it completes or is in
-/// flight.
+/// Submits the steps of a record, or continues its attempt that `has_returned` from its device,
+/// until it completes or is in flight.
 Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool detaches) {
   // To cancel one job of a batch must not stop the others.
   const StopToken stop(record.batch ? nullptr : &record.stop, record.attempt->until, clock_);
@@ -605,8 +610,9 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   return error;
 }
 
-/// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job was submitted. Returns
-/// the time, or no time if a function of the application has run since it was read.
+/// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job
+/// was submitted. Returns the time, or no time if a function of the application has run since it
+/// was read.
 Instant Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return {};
   const auto keep = record.shared_from_this();
@@ -658,15 +664,16 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
     pool_->note_run(record.device, record.program ^ record.size.count * 0x9e3779b97f4a7c15,
                     record.run_time());
-  // The caller's objects are released before the result is visible. The outputs of a job whose predecessors are not
-  // complete fail when these are.
+  // The caller's objects are released before the result is visible. The outputs of a job whose
+  // predecessors are not complete fail when these are.
   base::release_arguments(record.job);
   record.plan_run.reset();
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
     (void)pool_->reclaim(*base::state_of(pool_->device(record.extras->prefetched_on)), Bytes{});
   if (from != State::waiting) fail_outputs(record, record.error);
   Continuations continuations = publish(record);
-  // Followers of a job whose predecessors are not complete must still follow those: `on_predecessors_complete`.
+  // Followers of a job whose predecessors are not complete must still follow those:
+  // `on_predecessors_complete`.
   if (record.completion && from != State::waiting) complete_arrays(record, record.error);
   call(continuations, record);
   const Instant now = continuations.empty() ? record.settled_at : Instant();
@@ -677,7 +684,8 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   return now;
 }
 
-/// Makes the result visible and returns the continuations to call. From now on `Ticket::then` calls at once.
+/// Makes the result visible and returns the continuations to call. From now on `Ticket::then` calls
+/// at once.
 Core::Continuations Core::publish(Record& record) noexcept {
   Continuations continuations;
   record.is_settled = true;
@@ -703,6 +711,4 @@ void Core::call(const Continuations& continuations, Record& record) noexcept {
   --functions_on_this_thread;
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

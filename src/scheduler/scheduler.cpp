@@ -12,8 +12,7 @@
 #include "device/backend.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace scheduler {
 
@@ -113,7 +112,8 @@ Result<Scheduler> open(const ContextPool& pool, std::shared_ptr<device::Executab
   try {
     (void)no_memory_for_then();
     auto core = base::make_own<Core>(base::state_of(pool), std::move(provider), std::move(options));
-    // Records keep the core, and the queue keeps records. So the deleter of the handles closes the core.
+    // Records keep the core, and the queue keeps records. So the deleter of the handles closes the
+    // core.
     return detail::Internals::make<Scheduler>(std::shared_ptr<Core>(
         core.get(), [core](Core* last) { (void)last->close(last->closes_by()).has_value(); }));
   } catch (const std::bad_alloc&) {
@@ -180,7 +180,8 @@ bool Ticket::ready() const noexcept {
 
 namespace {
 
-/// Calls a function of the application, and drops its exceptions as the thread that completes a job does.
+/// Calls a function of the application, and drops its exceptions as the thread that completes a job
+/// does.
 void call(const std::function<void(const Result<Outcome>&)>& then, const Result<Outcome>& result) noexcept {
   try {
     then(result);
@@ -258,5 +259,4 @@ std::vector<VariantChoice> Outcome::variants() const { return record_->core->var
 std::vector<KernelCode> Outcome::code() const { return record_->core->code(*record_); }
 std::string Outcome::reason() const { return record_->core->reason(*record_); }
 
-}  // namespace v0
 }  // namespace wye

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 Tags::Tags(const std::vector<TagOptions>& options, const std::vector<TagBudget>& budgets, bool has_shares)
     : has_shares_(has_shares) {
@@ -46,7 +44,8 @@ TagState* Tags::with_held() noexcept {
   return nullptr;
 }
 
-/// A tag without jobs is forgotten once its last job's virtual end has passed: then a new one starts at the same time.
+/// A tag without jobs is forgotten once its last job's virtual end has passed: then a new one
+/// starts at the same time.
 void Tags::forget_idle() {
   std::erase_if(states_, [&](const auto& entry) {
     const TagState& tag = entry.second;
@@ -55,6 +54,4 @@ void Tags::forget_idle() {
   forgets_at_ = std::max<std::size_t>(64, 2 * states_.size());
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -14,9 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 struct Record;
 
@@ -42,9 +40,10 @@ struct TagState {
   bool is_full() const noexcept { return running >= limit || pause.until; }
 };
 
-/// Start-time fair queueing (Goyal, Vin, Cheng, "Start-time fair queueing", SIGCOMM 1996): a job's virtual start is the virtual
-/// end of its tag's job before it, or the virtual time of the scheduler if that is later; its virtual length is its expected run
-/// time divided by its tag's share. The first virtual start is served first. The virtual time is the virtual start of the job
+/// Start-time fair queueing (Goyal, Vin, Cheng, "Start-time fair queueing", SIGCOMM 1996): a job's
+/// virtual start is the virtual end of its tag's job before it, or the virtual time of the
+/// scheduler if that is later; its virtual length is its expected run time divided by its tag's
+/// share. The first virtual start is served first. The virtual time is the virtual start of the job
 /// that started last.
 /// Threads: the core's lock guards it.
 class Tags {
@@ -81,6 +80,4 @@ class Tags {
   Instant now_{};
 };
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

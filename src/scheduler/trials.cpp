@@ -8,9 +8,7 @@
 #include "base/text.hpp"
 #include "device/provider.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 namespace {
 
 constexpr std::uint32_t runs_each = 3, runs_to_compare = 2;
@@ -158,6 +156,4 @@ std::shared_ptr<Trial> Trials::of(const Call& call, std::size_t device, const de
   return trials_.try_emplace(std::move(key), std::move(trial)).first->second;
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

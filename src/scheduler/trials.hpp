@@ -1,5 +1,6 @@
 #pragma once
-/// Autotunes equivalent kernels (variants) per device and size of work, by timing the jobs that run them.
+/// Autotunes equivalent kernels (variants) per device and size of work, by timing the jobs that run
+/// them.
 #include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
 #include <wye/kernel/kernel.hpp>
@@ -16,21 +17,20 @@
 
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
-/// Returns the numbers of the programs that run on `device`, in order of preference: programs that name its type of adapter,
-/// then the others. Returns the first number if none runs.
+/// Returns the numbers of the programs that run on `device`, in order of preference: programs that
+/// name its type of adapter, then the others. Returns the first number if none runs.
 std::vector<std::size_t> variants_on(const device::DeviceBase& device, const detail::Programs& programs);
-/// Returns the number of the only program. If there are several, returns the number of the only program that runs on `device`.
-/// Returns nothing if there is a choice.
+/// Returns the number of the only program. If there are several, returns the number of the only
+/// program that runs on `device`. Returns nothing if there is a choice.
 std::optional<std::size_t> only_variant_on(const device::DeviceBase& device,
                                            const detail::Programs& programs);
 
-/// The variants of one kernel, on one device, for work of one size. Each is run three times, alternating. A variant that
-/// took over twice the time of another in two runs each is not run again. The least time of a variant counts: other work
-/// on the device and loading, in the first run, only add to it.
+/// The variants of one kernel, on one device, for work of one size. Each is run three times,
+/// alternating. A variant that took over twice the time of another in two runs each is not run
+/// again. The least time of a variant counts: other work on the device and loading, in the first
+/// run, only add to it.
 /// Threads: thread-safe.
 class Trial {
  public:
@@ -41,8 +41,8 @@ class Trial {
     std::size_t program = 0;
     bool timed = false;  ///< the caller calls `record`
   };
-  /// Selects the variant to run next: one with a run left if the job `may_try`, otherwise the quickest. If
-  /// all are excluded, all are selectable again.
+  /// Selects the variant to run next: one with a run left if the job `may_try`, otherwise the
+  /// quickest. If all are excluded, all are selectable again.
   Selection select(bool may_try);
   void record(std::size_t program, Duration time);
   /// Excludes a variant that cannot be built.
@@ -68,8 +68,8 @@ class Trial {
   std::vector<Measured> variants_;
 };
 
-/// All trials of a scheduler. Trials of destroyed kernels stay until there are 4096 trials; then all are
-/// removed.
+/// All trials of a scheduler. Trials of destroyed kernels stay until there are 4096 trials; then
+/// all are removed.
 /// Threads: thread-safe.
 class Trials {
  public:
@@ -89,6 +89,4 @@ std::string text(const VariantChoice& choice);
 /// Returns the quarter octave of `n`: 0 for 0 and 1, 4 for 2, 6 for 3, 8 to 11 for 4 to 7.
 std::uint32_t size_class(std::uint64_t n) noexcept;
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

@@ -6,9 +6,7 @@
 #include "base/text.hpp"
 #include "scheduler/core.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace scheduler {
+namespace wye::inline v0::scheduler {
 
 namespace {
 
@@ -36,8 +34,8 @@ class AnyOf {
     if (const auto* const manual = dynamic_cast<const ManualClock*>(&clock))
       woken_.emplace_back(*manual, any_.mutex, any_.gate);
   }
-  /// Waits until a record has settled. Returns earlier at `until` of the steady clock, or when a clock that was advanced shows
-  /// a time for which `is_late()` holds.
+  /// Waits until a record has settled. Returns earlier at `until` of the steady clock, or when a
+  /// clock that was advanced shows a time for which `is_late()` holds.
   template <class IsLate>
   bool wait(Instant until, IsLate is_late) noexcept {
     base::Lock lock(any_.mutex);
@@ -53,8 +51,8 @@ class AnyOf {
 
 }  // namespace
 
-/// Makes room for one more job of a scheduler while a job, on a thread of a scheduler or of the CPU team, waits for one of its
-/// jobs. That job may need the slot of the job that waits.
+/// Makes room for one more job of a scheduler while a job, on a thread of a scheduler or of the CPU
+/// team, waits for one of its jobs. That job may need the slot of the job that waits.
 class Core::YieldedSlot {
  public:
   explicit YieldedSlot(Core& awaited) noexcept : core_(runs_job() ? &awaited : nullptr) {
@@ -74,7 +72,8 @@ class Core::YieldedSlot {
   Core* const core_;
 };
 
-/// Settles a record that has not started, with the error that `make` returns. Its state only moves forward.
+/// Settles a record that has not started, with the error that `make` returns. Its state only moves
+/// forward.
 template <class F>
 void Core::settle_unstarted(Record& record, const Error& spare, F make) noexcept {
   for (State from : {State::waiting, State::queued})
@@ -189,6 +188,4 @@ void Core::release(const std::shared_ptr<Record>& record) noexcept {
   parking.gate.wait(lock, Instant::max(), [&] { return record->is_settled.load(); });
 }
 
-}  // namespace scheduler
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::scheduler

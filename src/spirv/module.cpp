@@ -4,9 +4,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace spirv {
+namespace wye::inline v0::spirv {
 
 namespace {
 
@@ -83,7 +81,8 @@ class Parser {
     return {};
   }
 
-  /// Fills the tables. A module declares types and constants before their uses, so one pass in order is enough.
+  /// Fills the tables. A module declares types and constants before their uses, so one pass in
+  /// order is enough.
   void fill() {
     const std::vector<Instruction>& all = module_.instructions;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -192,8 +191,8 @@ class Parser {
     type.alignment = type.padding = std::max<std::uint32_t>(static_cast<std::uint32_t>(type.size), 1);
   }
 
-  /// Declares a vector of scalars, or a matrix of vectors without gaps (a member's MatrixStride may widen
-  /// it).
+  /// Declares a vector of scalars, or a matrix of vectors without gaps (a member's MatrixStride may
+  /// widen it).
   void composite(Type& type, Type::Kind kind, Id element, std::uint32_t count) {
     const Type& one = module_.type(element);
     type.kind = kind;
@@ -304,8 +303,8 @@ std::uint64_t Module::member_size(Id id, const Decorations& member) const {
 }
 namespace {
 
-/// Appends the numbers of a type until there are too many. Counts steps too, because a type without numbers
-/// may contain more nested types than can be visited.
+/// Appends the numbers of a type until there are too many. Counts steps too, because a type without
+/// numbers may contain more nested types than can be visited.
 class LayoutWalk {
  public:
   explicit LayoutWalk(const Module& module) : module_(module) {}
@@ -384,6 +383,4 @@ std::string Module::name(Id id, std::uint32_t member) const {
   return find_or_empty(member_names, std::pair(id, member));
 }
 
-}  // namespace spirv
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::spirv

@@ -19,9 +19,7 @@
 
 #include "device/artefact.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace spirv {
+namespace wye::inline v0::spirv {
 
 using spv::Op;
 using spv::StorageClass;
@@ -33,8 +31,8 @@ inline constexpr std::size_t header_words = 5;
 /// SPV_KHR_cooperative_matrix, which older headers of SPIR-V lack.
 inline constexpr auto cooperative_matrix = static_cast<spv::Capability>(6022);
 
-/// Calls `f(Op, words of the instruction)` for each instruction in order.
-/// Returns the word after the last instruction that ends inside the module: `words.size()` unless the module is truncated.
+/// Calls `f(Op, words of the instruction)` for each instruction in order. Returns the word after
+/// the last instruction that ends inside the module: `words.size()` unless the module is truncated.
 template <class Word, class F>
 std::size_t each_instruction(std::span<Word> words, F f) {
   std::size_t at = header_words;
@@ -151,14 +149,17 @@ struct Module {
 
   /// Returns the compute entry point `name`, or null.
   const EntryPoint* compute_entry(std::string_view name) const;
-  /// Returns the workgroup size of `entry`. The built-in WorkgroupSize overrides the execution modes.
+  /// Returns the workgroup size of `entry`. The built-in WorkgroupSize overrides the execution
+  /// modes.
   WorkgroupSize workgroup(const EntryPoint& entry) const;
   const Type& type(Id id) const;
   /// Returns the type that a variable's pointer points to.
   const Type& pointee(const Variable& variable) const { return type(type(variable.type).element); }
-  /// Returns the bytes of a structure's member of type `id`: its decorations set the width of a matrix.
+  /// Returns the bytes of a structure's member of type `id`: its decorations set the width of a
+  /// matrix.
   std::uint64_t member_size(Id id, const Decorations& member) const;
-  /// Returns the numbers of a value of type `id`, in order of its members; empty if there are over `most_numbers`.
+  /// Returns the numbers of a value of type `id`, in order of its members; empty if there are over
+  /// `most_numbers`.
   std::vector<SlotMember> layout(Id id, const Decorations& member = {}) const;
   const Decorations& decoration(Id id) const;
   const Decorations& decoration(Id id, std::uint32_t member) const;
@@ -179,6 +180,4 @@ inline void append(Words& words, Op op, std::initializer_list<std::uint32_t> ope
   words.insert(words.end(), operands);
 }
 
-}  // namespace spirv
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::spirv

@@ -5,9 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace spirv {
+namespace wye::inline v0::spirv {
 namespace {
 
 constexpr std::string_view storage_class_extension = "SPV_KHR_storage_buffer_storage_class";
@@ -99,6 +97,4 @@ Words spill_push_constants(const Module& module, std::uint32_t binding) {
   return out;
 }
 
-}  // namespace spirv
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::spirv

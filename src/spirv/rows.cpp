@@ -9,9 +9,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace spirv {
+namespace wye::inline v0::spirv {
 namespace {
 
 /// The largest id of a module (SPIR-V 1.6, section 2.17, "Universal Limits").
@@ -194,6 +192,4 @@ Result<Words> split_into_rows(const Module& module, std::string_view kernel, std
   return splitter.take();
 }
 
-}  // namespace spirv
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::spirv

@@ -4,17 +4,15 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace wye {
-inline namespace v0 {
-namespace spirv {
+namespace wye::inline v0::spirv {
 
 namespace {
 
 /// A set of roots, one bit each.
 using Mask = std::uint64_t;
 constexpr std::size_t most_roots = 64;
-/// Limit of rounds. Addresses that still change afterwards are unknown. Real shaders need two or three
-/// rounds.
+/// Limit of rounds. Addresses that still change afterwards are unknown. Real shaders need two or
+/// three rounds.
 constexpr int most_rounds = 16;
 
 class Follower {
@@ -57,7 +55,8 @@ class Follower {
   }
 
   void declare(Id id, Id type) { type_of_[id] = type; }
-  /// Returns the storage class of `pointer`; nothing if the result of its instruction is not followed.
+  /// Returns the storage class of `pointer`; nothing if the result of its instruction is not
+  /// followed.
   std::optional<StorageClass> storage(Id pointer) const {
     const auto found = type_of_.find(pointer);
     if (found == type_of_.end()) return std::nullopt;
@@ -67,8 +66,8 @@ class Follower {
     const auto s = storage(pointer);
     return s == StorageClass::Function || s == StorageClass::Private || s == StorageClass::Workgroup;
   }
-  /// Returns the roots of the address in `id`. For a pointer to a local variable, returns the roots of its
-  /// contents.
+  /// Returns the roots of the address in `id`. For a pointer to a local variable, returns the roots
+  /// of its contents.
   Mask from(Id id) const {
     const auto found = from_.find(id);
     return found == from_.end() ? 0 : found->second;
@@ -137,8 +136,8 @@ class Follower {
     for (std::size_t i = first; i < last; ++i) add(in[1], from(in[i]));
   }
 
-  /// Passes the roots of arguments to parameters. A parameter that points to a local variable also passes its
-  /// roots back.
+  /// Passes the roots of arguments to parameters. A parameter that points to a local variable also
+  /// passes its roots back.
   void call(const Instruction& in) {
     declare(in[1], in[0]);
     add(in[1], from(in[2]));
@@ -216,6 +215,4 @@ std::vector<Written> find_writes(const Module& module, Id entry, const Roots& ro
   return Follower(module, roots).run(reachable(module, entry));
 }
 
-}  // namespace spirv
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::spirv

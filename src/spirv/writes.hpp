@@ -7,9 +7,7 @@
 #include "spirv/module.hpp"
 #include "spirv/written.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace spirv {
+namespace wye::inline v0::spirv {
 
 /// The origins of addresses: bound buffers, and members of the push-constant block.
 struct Roots {
@@ -19,13 +17,12 @@ struct Roots {
   std::size_t count = 0;                        ///< of all roots
 };
 
-/// Returns for each root whether the code reachable from `entry` writes through it. Follows addresses through loads, copies,
-/// local variables and calls. If an address may come from several roots, each of them is `unknown`, never wrongly `no`.
+/// Returns for each root whether the code reachable from `entry` writes through it. Follows
+/// addresses through loads, copies, local variables and calls. If an address may come from several
+/// roots, each of them is `unknown`, never wrongly `no`.
 std::vector<Written> find_writes(const Module& module, Id entry, const Roots& roots);
 
 /// Returns the functions that `entry` calls, directly or not, and `entry` itself.
 std::vector<const Function*> reachable(const Module& module, Id entry);
 
-}  // namespace spirv
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::spirv

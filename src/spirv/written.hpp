@@ -2,13 +2,9 @@
 /// The result type of `find_writes`.
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace spirv {
+namespace wye::inline v0::spirv {
 
 /// Tells whether code writes to memory; unknown if the writes cannot be followed.
 enum class Written : std::uint8_t { no, yes, unknown };
 
-}  // namespace spirv
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::spirv

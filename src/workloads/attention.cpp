@@ -14,9 +14,7 @@
 #include "steps.hpp"
 #include "variants.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// The largest row whose sums of values fit into the registers of a CUDA block, in two passes.
@@ -58,8 +56,8 @@ cudnn::Attention cudnn_attention(const AttentionStretch& stretch) {
           .head_size = stretch.head_size(),
           .value_size = stretch.value_size()};
 }
-/// Adds cuDNN as the last variant, because the first one is used without measurements. Only the probe opens the library, and only
-/// CUDA calls the probe.
+/// Adds cuDNN as the last variant, because the first one is used without measurements. Only the
+/// probe opens the library, and only CUDA calls the probe.
 template <class T>
 auto kernel_with_cudnn(NativeProbe probe) {
   using Kernel = AttentionKernel<T>;
@@ -83,8 +81,8 @@ const auto& kernel_with_cudnn_of(bool causal) {
   return causal ? hidden : visible;
 }
 
-/// Returns whether cuDNN may compute the stretch: all keys at once, with a positive scale. It looks for the largest score before it
-/// scales.
+/// Returns whether cuDNN may compute the stretch: all keys at once, with a positive scale. It looks
+/// for the largest score before it scales.
 template <class T>
 bool may_use_cudnn(const Read<T>& q, const Read<T>& k, const Read<T>& v, const Write<T>& out,
                    const AttentionStretch& stretch, const AttentionOptions& options) {
@@ -209,6 +207,4 @@ Job attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Write<bfloat
   return attention_of(q, k, v, out, shape, options);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

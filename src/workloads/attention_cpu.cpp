@@ -7,13 +7,11 @@
 
 #include "cpu.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
-/// A tile of scores, 256 KiB. It stays in the second-level cache between the products that write and read it.
+/// A tile of scores, 256 KiB. It stays in the second-level cache between the products that write
+/// and read it.
 constexpr std::size_t most_queries = 256, most_keys = 256;
 
 /// Returns `count` numbers as floats: `from` itself, or its widened copy in `room`.
@@ -107,8 +105,8 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
       for (std::size_t c = 0; c < columns; ++c) sums[r * columns + c] *= factor;
     }
     const float* const values = as_floats(some.v + key * columns, keys * columns, room);
-    // A product with the weight 0 is 0 unless the value is NaN or infinite. In that case, each query
-    // multiplies only visible keys.
+    // A product with the weight 0 is 0 unless the value is NaN or infinite. In that case, each
+    // query multiplies only visible keys.
     if (some.mask != nullptr && !all_finite(values, keys * columns)) {
       for (std::size_t r = 0; r < rows; ++r)
         add_seen_values({scores + r * keys, keys}, values, {sums + r * columns, columns});
@@ -205,7 +203,4 @@ void masked_attention(Range range, std::span<const bfloat16> q, std::span<const 
   attend_all(range, q.data(), k.data(), v.data(), result.data(), mask, state.data(), stretch);
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu

@@ -5,9 +5,7 @@
 #include <cstddef>
 #include <limits>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 bool all_hidden(std::span<const double> scores) {
@@ -72,6 +70,4 @@ std::vector<double> reference::attention(std::span<const bfloat16> q, std::span<
   return attended(q, k, v, shape, options);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// A kernel parameter, also declared in `shaders/include/attention.glsl` and `.cuh`. The stretch at 0 begins
-/// without a state, others with the state of the previous call. The last call sets the result.
+/// A kernel parameter, also declared in `shaders/include/attention.glsl` and `.cuh`. The stretch at
+/// 0 begins without a state, others with the state of the previous call. The last call sets the
+/// result.
 struct AttentionStretch {
   std::uint32_t heads = 0;
   std::uint32_t queries = 0;  ///< of a head
@@ -34,8 +33,8 @@ struct AttentionStretch {
 };
 static_assert(sizeof(AttentionStretch) == 32);
 
-/// The queries of one head in a CUDA block, and the minimum of a call on the host. GLSL workgroups have 8. An
-/// item is a 32nd of a query.
+/// The queries of one head in a CUDA block, and the minimum of a call on the host. GLSL workgroups
+/// have 8. An item is a 32nd of a query.
 inline constexpr std::uint32_t queries_per_block = 64, items_per_query = 32;
 inline constexpr std::uint32_t items_per_query_block = queries_per_block * items_per_query;
 
@@ -43,10 +42,8 @@ constexpr std::uint64_t blocks_of_head(std::uint64_t queries) {
   return (queries + queries_per_block - 1) / queries_per_block;
 }
 
-/// Returns the size of a query's state between stretches: its largest score, the sum of its exponentials, and
-/// the sums of values.
+/// Returns the size of a query's state between stretches: its largest score, the sum of its
+/// exponentials, and the sums of values.
 constexpr std::uint64_t state_size(std::uint64_t value_size) { return value_size + 2; }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -5,9 +5,7 @@
 #include "recipes.hpp"
 #include "square_root.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 Job attention_weights(ReadWrite<float> scores, AttentionWeightsOptions options) {
   const std::string name = "attention_weights";
@@ -28,6 +26,4 @@ Job attention_weights(ReadWrite<float> scores, AttentionWeightsOptions options) 
   return std::move(steps).job(name, workload_types::attention);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -4,9 +4,7 @@
 
 #include <cmath>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 std::vector<double> reference::attention_weights(std::span<const float> scores,
                                                  AttentionWeightsOptions options) {
@@ -15,6 +13,4 @@ std::vector<double> reference::attention_weights(std::span<const float> scores,
   return softmax(scores, options.columns == 0 ? side : options.columns, scale);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

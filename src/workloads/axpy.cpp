@@ -5,13 +5,11 @@
 #include "recipes.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
-// Kernels of workloads are function-local statics. They own text and host code but no threads or driver
-// objects, so they may live until the library is unloaded.
+// Kernels of workloads are function-local statics. They own text and host code but no threads or
+// driver objects, so they may live until the library is unloaded.
 const auto& axpy_kernel() {
   static const auto kernel = make_kernel<float, Read<float>, ReadWrite<float>>(
       kernels::axpy, {"a", "x", "y"}, {.glsl = Extent3(1024), .cuda = Extent3(1024)},
@@ -33,6 +31,4 @@ Job axpy(float a, Read<float> x, ReadWrite<float> y) {
   return std::move(steps).job("axpy", workload_types::vector);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -4,15 +4,11 @@
 #include "steps.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Returns a x + y. Without a fused instruction, the product is rounded separately. Products of quarters
-/// overflow only if the sum does.
+/// Returns a x + y. Without a fused instruction, the product is rounded separately. Products of
+/// quarters overflow only if the sum does.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V multiple_added([[maybe_unused]] D d, V a, V x, V y) {
 #if HWY_NATIVE_FMA
@@ -37,18 +33,11 @@ void axpy(float a, const float* HWY_RESTRICT x, float* HWY_RESTRICT y, std::size
   add_multiple(hn::CappedTag<float, 1>(), a, x, y, done, n);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
 HWY_EXPORT(axpy);
 
@@ -57,8 +46,5 @@ void axpy(Range range, float a, std::span<const float> x, std::span<float> y) {
   HWY_DYNAMIC_DISPATCH(axpy)(a, x.data() + items.first, y.data() + items.first, items.size());
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

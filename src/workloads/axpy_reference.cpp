@@ -2,9 +2,7 @@
 
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 std::vector<double> reference::axpy(float a, std::span<const float> x, std::span<const float> y) {
   std::vector<double> result(y.begin(), y.end());
@@ -12,6 +10,4 @@ std::vector<double> reference::axpy(float a, std::span<const float> x, std::span
   return result;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -6,12 +6,10 @@
 
 #include "cpu.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
-/// The most elements of a block. Sums of blocks in single precision make the error independent of the row's length.
+/// The most elements of a block. Sums of blocks in single precision make the error independent of
+/// the row's length.
 inline constexpr std::size_t float_block = 1024;
 
 /// Returns `n` elements as floats. `wide` has room for them.
@@ -46,7 +44,4 @@ float sum_of_blocks(std::size_t size, F sum_of) {
   return static_cast<float>(total);
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu

@@ -16,16 +16,15 @@
 #include "sequences.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
-/// The limits of rows, of the capacity and of heads bound the loops of shaders; that of heads times keys bounds the state of a
-/// row.
+/// The limits of rows, of the capacity and of heads bound the loops of shaders; that of heads times
+/// keys bounds the state of a row.
 constexpr std::uint64_t most_sequence_rows = std::uint64_t{1} << 22, most_sequence_heads = 1024,
                         most_scores_of_row = std::uint64_t{1} << 28;
-/// Numbers of the state of one step, unless one row has more: 32 MiB, which caches of large GPUs have.
+/// Numbers of the state of one step, unless one row has more: 32 MiB, which caches of large GPUs
+/// have.
 constexpr std::uint64_t state_of_step = std::uint64_t{1} << 23;
 
 template <class T>
@@ -146,7 +145,8 @@ std::optional<std::string> no_sequence_sizes(const std::string& of, const Sequen
   return std::nullopt;
 }
 
-/// Finds the most keys that a row sees, or a limit if the arrays are not in host memory. Returns the reason if these are invalid.
+/// Finds the most keys that a row sees, or a limit if the arrays are not in host memory. Returns
+/// the reason if these are invalid.
 template <class T>
 std::optional<std::string> no_sequences(const std::string& of, const SequenceArguments<T>& a,
                                         std::uint64_t& longest) {
@@ -327,6 +327,4 @@ Job ragged_attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> v, Read<
       {"ragged_attention", q, k, v, offsets, std::nullopt, out, shape, options});
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -13,11 +13,7 @@
 #include "unroll.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
@@ -56,8 +52,9 @@ HWY_INLINE void store_sums(V v0, V v1, V v2, V v3, float* to) {
 #endif
 }
 
-/// Computes the products of `n` queries, which are contiguous, and of `count` keys, which begin `step` apart. The products of a
-/// query are contiguous, and those of the next begin `cached_stretch` after them. Four keys at a time; the last may repeat.
+/// Computes the products of `n` queries, which are contiguous, and of `count` keys, which begin
+/// `step` apart. The products of a query are contiguous, and those of the next begin
+/// `cached_stretch` after them. Four keys at a time; the last may repeat.
 template <std::size_t n>
 void score_cached_keys_of(const float* HWY_RESTRICT q, const float* HWY_RESTRICT keys, std::size_t step,
                           std::size_t count, std::size_t size, float* HWY_RESTRICT scores) {
@@ -108,8 +105,9 @@ void score_cached_keys(const float* q, std::size_t queries, const float* keys, s
     score_cached_keys_of<2>(q, keys, step, count, size, scores);
 }
 
-/// Adds the values, which begin `step` apart, times the weights of `n` queries, to their sums, which begin `sums_step` apart. Takes
-/// columns from c on, `vectors` vectors at a time. Returns the first column that is left.
+/// Adds the values, which begin `step` apart, times the weights of `n` queries, to their sums,
+/// which begin `sums_step` apart. Takes columns from c on, `vectors` vectors at a time. Returns the
+/// first column that is left.
 template <std::size_t n, std::size_t vectors>
 std::size_t add_cached_columns(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT values,
                                std::size_t step, std::size_t count, std::size_t c, std::size_t columns,
@@ -162,25 +160,19 @@ void add_cached_values(const float* weights, std::size_t queries, const float* v
   if (queries == 4) add_cached_values_of<4>(weights, values, step, count, columns, sums, sums_step);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(score_cached_keys);
 HWY_EXPORT(add_cached_values);
 
-/// Calls `f(i, n)` for each chunk of rows: n rows from i on. Loads the next chunk into a cache meanwhile: rows are short and far
-/// from each other, which hides them from the processor's own prefetching.
+/// Calls `f(i, n)` for each chunk of rows: n rows from i on. Loads the next chunk into a cache
+/// meanwhile: rows are short and far from each other, which hides them from the processor's own
+/// prefetching.
 template <class T, class F>
 void each_chunk(const T* first, std::size_t count, std::size_t columns, std::size_t step, F f) {
   constexpr std::size_t rows = 16, line = 64 / sizeof(T);
@@ -242,8 +234,9 @@ struct StretchQueries {
   float* scores;
 };
 
-/// Attends to a stretch of keys with the queries of several workgroups, whose keys begin at the same row: they read each chunk of
-/// keys from the first-level cache. The bits do not depend on the number of workgroups.
+/// Attends to a stretch of keys with the queries of several workgroups, whose keys begin at the
+/// same row: they read each chunk of keys from the first-level cache. The bits do not depend on the
+/// number of workgroups.
 template <class T>
 void attend_stretch(std::span<const StretchQueries> groups, const T* keys, const T* values,
                     StretchRows<T>& float_keys, StretchRows<T>& float_values, float* state,
@@ -421,8 +414,5 @@ WYE_CACHED_ATTENTION(half)
 WYE_CACHED_ATTENTION(bfloat16)
 #undef WYE_CACHED_ATTENTION
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

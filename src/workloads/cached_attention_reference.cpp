@@ -6,9 +6,7 @@
 #include <limits>
 #include <optional>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// The arguments of a job, in host memory.
@@ -111,6 +109,4 @@ std::vector<double> ragged_attention(std::span<const bfloat16> q, std::span<cons
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -2,11 +2,10 @@
 /// The parameters of the kernels of cached attention.
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// A kernel parameter, also declared in `shaders/cached_attention/attention_places`: the rows of all sequences.
+/// A kernel parameter, also declared in `shaders/cached_attention/attention_places`: the rows of
+/// all sequences.
 struct SequenceRows {
   std::uint32_t rows = 0;
   std::uint32_t slots = 0;
@@ -34,8 +33,9 @@ struct CacheRows {
   std::uint32_t value_columns = 0;
 };
 
-/// A kernel parameter, also declared in `shaders/include/cached_attention.glsl` and `.cuh`. First, a workgroup attends to 256 keys
-/// with at most 4 queries of one row and one key/value head. Then, 32 items add up the stretches of a query.
+/// A kernel parameter, also declared in `shaders/include/cached_attention.glsl` and `.cuh`. First,
+/// a workgroup attends to 256 keys with at most 4 queries of one row and one key/value head. Then,
+/// 32 items add up the stretches of a query.
 struct CachedStretches {
   std::uint32_t rows = 0;
   std::uint32_t heads = 0;
@@ -52,7 +52,8 @@ struct CachedStretches {
   std::uint64_t workgroups() const { return std::uint64_t{stretches} * key_value_heads * rows * parts(); }
 };
 
-/// The keys of a stretch, the queries of a workgroup, and the items of each of its queries in the second step.
+/// The keys of a stretch, the queries of a workgroup, and the items of each of its queries in the
+/// second step.
 inline constexpr std::uint32_t cached_stretch = 256, queries_of_part = 4, items_of_sum = 32;
 /// The most numbers of a head.
 inline constexpr std::uint32_t largest_head = 256;
@@ -61,9 +62,8 @@ inline std::uint32_t CachedStretches::parts() const {
   return (group() + queries_of_part - 1) / queries_of_part;
 }
 
-/// Returns the size of the state of a query and a stretch: its largest score, the sum of exponentials, the sums of values.
+/// Returns the size of the state of a query and a stretch: its largest score, the sum of
+/// exponentials, the sums of values.
 constexpr std::uint64_t stretch_state(std::uint64_t value_size) { return value_size + 2; }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -9,9 +9,7 @@
 #include "cpu.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 const auto& collatz_kernel() {
@@ -99,6 +97,4 @@ Job collatz_summary(Read<CollatzResult> results, Write<CollatzSummary> summary) 
   return std::move(steps).job("collatz_summary", workload_types::number_theory);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -4,10 +4,7 @@
 
 #include "cpu.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
@@ -15,10 +12,11 @@ __extension__ using Wide = unsigned __int128;
 Wide wide(UInt128 n) { return static_cast<Wide>(n.high) << 64 | n.low; }
 UInt128 words_of(Wide n) { return {static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(n >> 64)}; }
 
-/// A jump takes ten halvings, and the steps 3n + 1 between them. The lowest ten bits b of a number a 2^10 + b determine
-/// these steps. After the jump, the number is factor a + term. Each value after a step 3n + 1 is such a line in a, too.
-/// The line with the largest factor has the largest term, for every b: it is the peak, 2 (peak_factor a + peak_term).
-/// A jump without such a step has zeros.
+/// A jump takes ten halvings, and the steps 3n + 1 between them. The lowest ten bits b of a number
+/// a 2^10 + b determine these steps. After the jump, the number is factor a + term. Each value
+/// after a step 3n + 1 is such a line in a, too. The line with the largest factor has the largest
+/// term, for every b: it is the peak, 2 (peak_factor a + peak_term). A jump without such a step has
+/// zeros.
 struct alignas(16) Jump {
   std::uint16_t factor = 1;  // at most 3^10, as are the others
   std::uint16_t term = 0;
@@ -89,8 +87,8 @@ struct Walk {
   std::int32_t steps;
 };
 
-/// Jumps while n is in [least, bound) and at most `most` steps are taken. n stays above 1, because a jump divides by
-/// at most 2^10.
+/// Jumps while n is in [least, bound) and at most `most` steps are taken. n stays above 1, because
+/// a jump divides by at most 2^10.
 template <class Number>
 void take_jumps(Walk& walk, const CollatzTables& tables, Number least, Number bound, std::int32_t most) {
   Number n = static_cast<Number>(walk.n), half_peak = 0;
@@ -190,7 +188,4 @@ void collatz_summary(Range range, std::span<const CollatzResult> results,
   }
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu

@@ -1,8 +1,6 @@
 #include <wye/workloads/collatz.hpp>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 __extension__ using ExactUInt128 = unsigned __int128;
@@ -66,6 +64,4 @@ CollatzSummary collatz_summary(std::span<const CollatzResult> results) {
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -1,6 +1,6 @@
 #pragma once
-/// The host code of the workloads. Functions that take a `Range` are kernel sources: they process its items,
-/// and several threads call them with disjoint ranges.
+/// The host code of the workloads. Functions that take a `Range` are kernel sources: they process
+/// its items, and several threads call them with disjoint ranges.
 #include <wye/base/extent.hpp>
 #include <wye/base/half.hpp>
 #include <wye/workloads/collatz.hpp>
@@ -22,10 +22,7 @@
 #include "sorting.hpp"
 #include "transposition.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
 void axpy(Range range, float a, std::span<const float> x, std::span<float> y);
 
@@ -40,33 +37,37 @@ void transpose(Range range, std::span<const std::int32_t> x, std::span<std::int3
 void transpose(Range range, std::span<const std::uint32_t> x, std::span<std::uint32_t> y,
                Transposition shape);
 
-/// Sums of squares in three scales, as in `shaders/include/length.glsl`: of the numbers, of 2^100 and of
-/// 2^-80 times the numbers.
+/// Sums of squares in three scales, as in `shaders/include/length.glsl`: of the numbers, of 2^100
+/// and of 2^-80 times the numbers.
 struct Squares {
   float plain;
   float up;
   float down;
 };
 
-/// Returns the sum of squares in double precision, in which squares of floats neither overflow nor underflow.
+/// Returns the sum of squares in double precision, in which squares of floats neither overflow nor
+/// underflow.
 double sum_of_squares(std::span<const float> x);
 
 /// Normalizes rows of one piece.
 void normalize(Range range, std::span<float> matrix, RowSplit split);
-/// Normalize rows of several pieces: first the `Squares` of each piece (three numbers), then the result.
+/// Normalize rows of several pieces: first the `Squares` of each piece (three numbers), then the
+/// result.
 void normalize_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split);
 void normalize_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split);
 
 /// Computes the sum of each piece of rows.
 template <class T>
 void reduce_sum(Range range, std::span<const T> x, std::span<SumOf<T>> sums, RowSplit split);
-/// Computes the prefix sums of each piece of rows, plus the offset of the piece if there are `offsets`.
+/// Computes the prefix sums of each piece of rows, plus the offset of the piece if there are
+/// `offsets`.
 template <class T>
 void scan(Range range, std::span<const T> x, std::span<const SumOf<T>> offsets, std::span<SumOf<T>> sums,
           RowSplit split, std::uint32_t exclusive);
-/// Finds the first element of each piece of rows that has the largest key. `flip` inverts keys, or the signs of integers.
-/// `candidates` are places of each row, as many as `split` has columns; if empty, all places are candidates. `columns` are
-/// those of x. Writes `values` and `places` unless they are empty.
+/// Finds the first element of each piece of rows that has the largest key. `flip` inverts keys, or
+/// the signs of integers. `candidates` are places of each row, as many as `split` has columns; if
+/// empty, all places are candidates. `columns` are those of x. Writes `values` and `places` unless
+/// they are empty.
 template <class T>
 void reduce_extreme(Range range, std::span<const T> x, std::span<const std::uint32_t> candidates,
                     std::span<T> values, std::span<std::uint32_t> places, RowSplit split,
@@ -101,7 +102,8 @@ template <class T>
 void embed(Range range, std::span<const T> table, std::span<const std::uint32_t> tokens, std::span<T> result,
            RowSplit split, std::uint32_t vocabulary);
 
-/// The steps of attention to a cache; `shaders/include/cached_attention.glsl` documents the layout of the buffers.
+/// The steps of attention to a cache; `shaders/include/cached_attention.glsl` documents the layout
+/// of the buffers.
 void attention_places(Range range, std::span<const std::uint32_t> offsets,
                       std::span<const std::uint32_t> slots, std::span<const std::uint32_t> cached,
                       std::span<std::uint32_t> places, SequenceRows shape);
@@ -122,8 +124,9 @@ struct ScaleFactor {
 template <class T>
 void scale(Range range, std::span<const T> factors, std::span<T> x, RowSplit split, ScaleFactor a);
 
-/// Sort the rows of tiles, or distribute the elements of longer rows, as `shaders/include/sort_scatter.glsl` does. For longer
-/// rows, the host does in the first and the last pass all that GPUs do in passes of 8 bits.
+/// Sort the rows of tiles, or distribute the elements of longer rows, as
+/// `shaders/include/sort_scatter.glsl` does. For longer rows, the host does in the first and the
+/// last pass all that GPUs do in passes of 8 bits.
 template <class T, bool has_values>
 void sort_count(Range range, std::span<const T> keys, std::span<std::uint32_t> counts, SortShape shape);
 void sort_scan(Range range, std::span<std::uint32_t> counts, SortShape shape);
@@ -132,8 +135,9 @@ void sort_scatter(Range range, std::span<const T> keys, std::span<const std::uin
                   std::span<T> sorted_keys, std::span<std::uint32_t> sorted_values,
                   std::span<const std::uint32_t> bases, SortShape shape);
 
-/// Selects candidates for the first `keep` elements of longer rows, for all tiles of a row in the range. They are at the
-/// places of the first of these tiles. The other places have the column `no_column`, which elements do not have.
+/// Selects candidates for the first `keep` elements of longer rows, for all tiles of a row in the
+/// range. They are at the places of the first of these tiles. The other places have the column
+/// `no_column`, which elements do not have.
 inline constexpr std::uint32_t no_column = ~0u;
 template <class T>
 void top_k_select(Range range, std::span<const T> x, std::span<const std::uint32_t> places,
@@ -152,14 +156,14 @@ struct ExponentSum {
 
 /// Computes the softmax of rows of one piece.
 void softmax(Range range, std::span<float> matrix, RowSplit split, float scale);
-/// Compute the softmax of rows of several pieces: first the `ExponentSum` of each piece (two numbers), then
-/// the result.
+/// Compute the softmax of rows of several pieces: first the `ExponentSum` of each piece (two
+/// numbers), then the result.
 void softmax_sums(Range range, std::span<const float> matrix, std::span<float> sums, RowSplit split,
                   float scale);
 void softmax_apply(Range range, std::span<float> matrix, std::span<const float> sums, RowSplit split,
                    float scale);
-/// Replaces x by exp(x scale - m); m is the largest of `most` and all x scale. Returns m and the sum of the
-/// results.
+/// Replaces x by exp(x scale - m); m is the largest of `most` and all x scale. Returns m and the
+/// sum of the results.
 ExponentSum exponentiate(std::span<float> x, float scale, float most);
 
 /// Computes heads of attention over one stretch of the keys.
@@ -182,14 +186,15 @@ void masked_attention(Range range, std::span<const bfloat16> q, std::span<const 
                       std::span<const bfloat16> v, std::span<bfloat16> result, std::span<const float> mask,
                       std::span<float> state, AttentionStretch stretch);
 
-/// Computes c = a b over one stretch of the inner dimension, or c += a b, and the epilogue after the last. Converts other
-/// numbers to float.
+/// Computes c = a b over one stretch of the inner dimension, or c += a b, and the epilogue after
+/// the last. Converts other numbers to float.
 template <class T>
 void matmul(Range range, std::span<const T> a, std::span<const T> b, std::span<const float> bias,
             std::span<const float> residual, std::span<float> c, Product shape);
 void matmul(Range range, std::span<const std::int8_t> a, std::span<const std::int8_t> b,
             std::span<std::int32_t> c, Product shape);
-/// Computes the last stretch in float, adds `sums` of the stretches before, and rounds after the epilogue.
+/// Computes the last stretch in float, adds `sums` of the stretches before, and rounds after the
+/// epilogue.
 template <class T>
 void matmul_rounded(Range range, std::span<const T> a, std::span<const T> b, std::span<const T> bias,
                     std::span<const T> residual, std::span<const float> sums, std::span<T> c, Product shape);
@@ -200,9 +205,9 @@ void narrow(std::span<const float> from, bfloat16* to);
 void widen(const half* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
 void widen(const bfloat16* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
 void widen(const std::int8_t* from, std::size_t rows, std::size_t columns, std::size_t step, float* to);
-/// Computes one block of a product. Does not use an installed BLAS: threaded BLAS libraries start threads of
-/// their own. The serial OpenBLAS of Debian 12 (0.3.21, built without locks) computes wrong sums if two
-/// threads call it at the same time.
+/// Computes one block of a product. Does not use an installed BLAS: threaded BLAS libraries start
+/// threads of their own. The serial OpenBLAS of Debian 12 (0.3.21, built without locks) computes
+/// wrong sums if two threads call it at the same time.
 void multiply(const Block& block);
 void finish(const BlockEpilogue& block);
 
@@ -243,7 +248,8 @@ void pagerank_pull(Range range, std::span<const std::uint32_t> offsets,
 void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSummary> summary,
                   std::uint32_t groups, std::uint32_t counts, float tolerance);
 
-/// The elements of a block of a sparse matrix; `shaders/include/csr.glsl` documents the layout of `blocks`.
+/// The elements of a block of a sparse matrix; `shaders/include/csr.glsl` documents the layout of
+/// `blocks`.
 inline constexpr std::uint32_t csr_block = 1024;
 /// Adds up the products of whole blocks, at `level` 1 the sums of blocks.
 void csr_multiply_blocks(Range range, std::span<const std::uint32_t> offsets,
@@ -254,7 +260,8 @@ void csr_multiply(Range range, std::span<const std::uint32_t> offsets, std::span
                   std::span<const float> values, std::span<const float> x, std::span<const float> blocks,
                   std::span<float> y, std::uint32_t lanes_log2);
 
-/// The most nodes whose forces are computed together, and the bodies: positions and masses of all nodes.
+/// The most nodes whose forces are computed together, and the bodies: positions and masses of all
+/// nodes.
 inline constexpr std::size_t layout_tile = 64;
 struct LayoutBodies {
   const float* x;
@@ -346,7 +353,4 @@ void render_tiles(Range range, std::span<const std::uint32_t> strokes, std::span
 void render_paint(Range range, std::span<const std::uint32_t> strokes, std::span<const std::uint32_t> hits,
                   std::span<const std::uint32_t> before, std::span<std::uint32_t> result, PicturePass pass);
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu

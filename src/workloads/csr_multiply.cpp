@@ -8,9 +8,7 @@
 #include "csr_multiply_kernels.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 const auto& csr_blocks_kernel() {
@@ -84,6 +82,4 @@ Job csr_multiply(Read<std::uint32_t> offsets, Read<std::uint32_t> columns, Read<
   return std::move(steps).job("csr_multiply", workload_types::graph);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -6,11 +6,7 @@
 #include "row_adder.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 
 float add_sparse_block(std::span<const std::uint32_t> columns, const float* values, std::span<const float> x,
                        std::uint32_t first) {
@@ -34,24 +30,18 @@ void add_sparse_rows(std::span<const std::uint32_t> offsets, std::span<const std
   adder.add(first, static_cast<std::size_t>(last - first), y + first, sum_of_many);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(add_sparse_block);
 HWY_EXPORT(add_sparse_rows);
 
-/// Returns the last row from `row` on that begins at element `first` or before, in steps that double: the next row is near.
+/// Returns the last row from `row` on that begins at element `first` or before, in steps that
+/// double: the next row is near.
 std::size_t row_of(std::span<const std::uint32_t> offsets, std::size_t row, std::uint32_t first) {
   const std::size_t rows = offsets.size() - 1;
   std::size_t step = 1;
@@ -90,8 +80,5 @@ void csr_multiply(Range range, std::span<const std::uint32_t> offsets, std::span
    items.last >> lanes_log2);
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

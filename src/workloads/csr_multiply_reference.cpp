@@ -2,9 +2,7 @@
 
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 std::vector<double> reference::csr_multiply(std::span<const std::uint32_t> offsets,
                                             std::span<const std::uint32_t> columns,
@@ -16,6 +14,4 @@ std::vector<double> reference::csr_multiply(std::span<const std::uint32_t> offse
   return y;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -12,9 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// A status code of cuBLAS, with its meaning.
@@ -42,8 +40,8 @@ std::atomic<bool> absent{false};
 /// The functions of the library, from version 2 of its interface.
 class Library {
  public:
-  /// Returns the library of this process. It stays open until wye is unloaded and the last lane with a handle
-  /// has ended.
+  /// Returns the library of this process. It stays open until wye is unloaded and the last lane
+  /// with a handle has ended.
   static const Result<std::shared_ptr<const Library>>& shared() {
     static const Result<std::shared_ptr<const Library>> library = open();
     return library;
@@ -81,8 +79,8 @@ class Library {
   DynamicLibrary library_;
 };
 
-/// The cuBLAS handle of one lane. Streams with a common handle would share its workspace, and so change the
-/// bits of their results.
+/// The cuBLAS handle of one lane. Streams with a common handle would share its workspace, and so
+/// change the bits of their results.
 class LaneHandle {
  public:
   static Result<std::shared_ptr<LaneHandle>> create(std::shared_ptr<const Library> shared,
@@ -93,8 +91,8 @@ class LaneHandle {
       return made->handle_ = nullptr, cublas::failed("cuBLAS", "cublasCreate", status, lane.device);
     if (const int status = library.set_stream(made->handle_, lane.handle))
       return cublas::failed("cuBLAS", "cublasSetStream", status, lane.device);
-    // Sums have at least the requested bits, also over parts of the inner dimension; TF32 only if a call
-    // requests it.
+    // Sums have at least the requested bits, also over parts of the inner dimension; TF32 only if a
+    // call requests it.
     constexpr int disallow_reduced_precision_reduction = 16;
     if (const int status = library.set_math_mode(made->handle_, disallow_reduced_precision_reduction))
       return cublas::failed("cuBLAS", "cublasSetMathMode", status, lane.device);
@@ -112,7 +110,8 @@ class LaneHandle {
   Library::Handle handle_ = nullptr;
 };
 
-/// The last result of the probe for each device: the reason why the device does not use cuBLAS, or nothing.
+/// The last result of the probe for each device: the reason why the device does not use cuBLAS, or
+/// nothing.
 struct Answers {
   std::mutex mutex;
   std::map<std::string, std::string> by_device;
@@ -194,8 +193,8 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   if (!library) return library.error();
   const auto handle = kept_by<LaneHandle>(lane, "cuBLAS", [&] { return LaneHandle::create(*library, lane); });
   if (!handle) return handle.error();
-  // cuBLAS is column-major: it reads row-major matrices as transposes and writes the transpose of c, b^T a^T.
-  // Dimensions are below 2^31.
+  // cuBLAS is column-major: it reads row-major matrices as transposes and writes the transpose of
+  // c, b^T a^T. Dimensions are below 2^31.
   constexpr int as_is = 0, transposed = 1, default_algorithm = -1;
   const auto number = [](std::uint32_t n) { return static_cast<int>(std::max(n, 1u)); };
   const auto step = [&](std::uint64_t n) { return shape.batch > 1 ? static_cast<long long>(n) : 0; };
@@ -220,6 +219,4 @@ Result<void> cublas::multiply(const NativeLane& lane, Arithmetic arithmetic, con
   return {};
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

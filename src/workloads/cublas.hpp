@@ -14,9 +14,7 @@
 
 #include "product.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace cublas {
 
 /// Returns why cuBLAS cannot be opened, or nothing if it can. The first call opens it.
@@ -27,12 +25,13 @@ std::optional<Error> absence();
 /// Threads: thread-safe.
 bool known_absent();
 
-/// Checks that cuBLAS can be used on the device of `lane`. Fails if cuBLAS is newer than the driver, or if
-/// memory is short.
+/// Checks that cuBLAS can be used on the device of `lane`. Fails if cuBLAS is newer than the
+/// driver, or if memory is short.
 /// Errors: those of cuBLAS, as native().
 /// Threads: thread-safe.
 Result<void> probe(const NativeLane& lane);
-/// Describes the results of `probe`: the devices that use cuBLAS, and the reasons why others do not.
+/// Describes the results of `probe`: the devices that use cuBLAS, and the reasons why others do
+/// not.
 struct Probed {
   bool any = false;
   std::string refusals;
@@ -59,13 +58,14 @@ struct Matrices {
   void* c;
 };
 
-/// Enqueues c = a b for the first stretch of the inner dimension, c += a b for others, without an epilogue. Called by native
-/// functions of kernels.
+/// Enqueues c = a b for the first stretch of the inner dimension, c += a b for others, without an
+/// epilogue. Called by native functions of kernels.
 /// Errors: those of cuBLAS, as native(); unsupported if a lane keeps no handles.
 Result<void> multiply(const NativeLane& lane, Arithmetic arithmetic, const Matrices& matrices,
                       const Product& shape);
 
-/// Types as numbers of cuBLAS: cudaDataType of factors, with their size, and of c; cublasComputeType_t.
+/// Types as numbers of cuBLAS: cudaDataType of factors, with their size, and of c;
+/// cublasComputeType_t.
 struct Numbers {
   int element;
   std::size_t size;
@@ -83,7 +83,8 @@ Error keeps_nothing(std::string_view library, std::string_view device);
 template <class T>
 inline constexpr char key_of_kept = 0;
 
-/// Returns the T that `lane` keeps for `library`. The first call makes it: `create()` returns a Result<std::shared_ptr<T>>.
+/// Returns the T that `lane` keeps for `library`. The first call makes it: `create()` returns a
+/// Result<std::shared_ptr<T>>.
 /// Errors: unsupported (a lane that keeps nothing); those of `create`.
 template <class T, class Create>
 Result<T*> kept_by(const NativeLane& lane, std::string_view library, Create create) {
@@ -124,13 +125,11 @@ bool known_absent();
 /// Checks that cuBLASLt can be used on the device of `lane`.
 Result<void> probe(const NativeLane& lane);
 
-/// Enqueues a stretch with its epilogue. Rows of all matrices begin at multiples of 16 bytes, and a residual has neither an
-/// activation nor a stretch before.
+/// Enqueues a stretch with its epilogue. Rows of all matrices begin at multiples of 16 bytes, and a
+/// residual has neither an activation nor a stretch before.
 /// Errors: as cublas::multiply.
 Result<void> multiply(const NativeLane& lane, cublas::Arithmetic arithmetic, const cublas::Matrices& matrices,
                       const Product& shape);
 
 }  // namespace cublaslt
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

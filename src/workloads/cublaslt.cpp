@@ -1,5 +1,5 @@
-// Products with epilogues by cuBLASLt, found at run time. Its structures are opaque: they have the sizes and numbers of its
-// documentation (cuBLAS 12 and 13).
+// Products with epilogues by cuBLASLt, found at run time. Its structures are opaque: they have the
+// sizes and numbers of its documentation (cuBLAS 12 and 13).
 #include <array>
 #include <atomic>
 #include <bit>
@@ -9,9 +9,7 @@
 
 #include "cublas.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 std::atomic<bool> lt_absent{false};
@@ -120,8 +118,8 @@ std::uint32_t alignment_of(const void* address) {
   return 1u << std::countr_zero(reinterpret_cast<std::uintptr_t>(address) | 256);
 }
 
-/// The description of a product without its addresses. cuBLASLt is column-major: the first matrix is b, the second is a, and
-/// their product is the transpose of c.
+/// The description of a product without its addresses. cuBLASLt is column-major: the first matrix
+/// is b, the second is a, and their product is the transpose of c.
 struct Plan {
   Object operation, first, second, result;
   Heuristic heuristic{};
@@ -286,6 +284,4 @@ Result<void> cublaslt::multiply(const NativeLane& lane, cublas::Arithmetic arith
   return (*kept)->multiply(lane, arithmetic, matrices, shape);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

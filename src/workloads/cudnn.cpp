@@ -1,5 +1,6 @@
-// Attention by cuDNN, found at run time, through its graph interface: a graph of one operation, which the library has since
-// 9.13.1. Causal masks are a graph within it, since 9.21. The numbers are those of its documentation (cuDNN 9).
+// Attention by cuDNN, found at run time, through its graph interface: a graph of one operation,
+// which the library has since 9.13.1. Causal masks are a graph within it, since 9.21. The numbers
+// are those of its documentation (cuDNN 9).
 #include "cudnn.hpp"
 
 #include <wye/base/dynamic_library.hpp>
@@ -22,10 +23,7 @@
 
 #include "cublas.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cudnn {
+namespace wye::inline v0::workloads::cudnn {
 namespace {
 
 std::atomic<bool> absent{false};
@@ -138,8 +136,8 @@ Error Library::failed(const char* api, int status, std::string_view device) cons
                NativeError{api, status, name ? name : "unknown"});
 }
 
-/// The numbers of cudnnBackendDescriptorType_t, cudnnBackendAttributeType_t, cudnnBackendAttributeName_t and others that are used
-/// here.
+/// The numbers of cudnnBackendDescriptorType_t, cudnnBackendAttributeType_t,
+/// cudnnBackendAttributeName_t and others that are used here.
 namespace kind {
 enum Kind {
   engine = 2,
@@ -208,7 +206,8 @@ constexpr int type_float = 0, type_half = 2, type_int32 = 4, type_bfloat16 = 9;
 constexpr int greater_or_equal = 303, best_first = 3;
 constexpr std::int64_t alignment = 16;
 
-/// The numbers of tensors. `scores` and `masked` are in registers, the others from `scale` on values of the host.
+/// The numbers of tensors. `scores` and `masked` are in registers, the others from `scale` on
+/// values of the host.
 enum Id : std::int64_t {
   id_q = 1,
   id_k,
@@ -302,7 +301,8 @@ class Maker {
   std::optional<Error> error_;
 };
 
-/// Makes the graph within an attention that hides keys: query i keeps key j if i + keys - queries >= j.
+/// Makes the graph within an attention that hides keys: query i keeps key j if i + keys - queries
+/// >= j.
 void* make_mask(Maker& make, const Attention& attention, const Dimensions& scores) {
   void* const mask = make.make(kind::band_mask);
   const auto set = [&](attribute::Attribute attribute, void* tensor) {
@@ -361,7 +361,8 @@ std::vector<void*> find_configs(Maker& make, void* graph) {
   return configs;
 }
 
-/// Returns whether an engine gives the same bits again, and neither rounds its inputs nor adds in 16 bits.
+/// Returns whether an engine gives the same bits again, and neither rounds its inputs nor adds in
+/// 16 bits.
 bool is_exact(Maker& make, void* config) {
   std::array<void*, 1> engine{make.make(kind::engine)};
   make.get(config, attribute::config_engine, of::descriptor, std::span<void*>(engine));
@@ -461,7 +462,8 @@ class Lane {
     float hidden = -std::numeric_limits<float>::infinity();
     auto queries = static_cast<std::int32_t>(attention.queries),
          keys = static_cast<std::int32_t>(attention.keys);
-    // The library takes addresses of inputs as void*, too, and reads values of the host before it returns.
+    // The library takes addresses of inputs as void*, too, and reads values of the host before it
+    // returns.
     std::vector<std::int64_t> ids{id_q, id_k, id_v, id_out, id_scale};
     std::vector<const void*> pointers{addresses.q, addresses.k, addresses.v, addresses.out, &scale};
     const auto add = [&](Id id, const void* value) { ids.push_back(id), pointers.push_back(value); };
@@ -535,7 +537,4 @@ Result<void> attend(const NativeLane& lane, const Attention& attention, const Ad
   return (*kept)->attend(lane, attention, addresses, scale);
 }
 
-}  // namespace cudnn
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cudnn

@@ -7,18 +7,16 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cudnn {
+namespace wye::inline v0::workloads::cudnn {
 
 /// Returns whether an attempt to open cuDNN has failed in this process. Opens nothing.
 /// Threads: thread-safe.
 bool known_absent();
 
-/// Checks that cuDNN has attention for the device of `lane`, without and with causal masks. Compiles nothing.
-/// Errors: unavailable (a library that is older than its first version with this operation), unsupported (no engine for the
-///         device); those of cuDNN, as native().
+/// Checks that cuDNN has attention for the device of `lane`, without and with causal masks.
+/// Compiles nothing.
+/// Errors: unavailable (a library that is older than its first version with this operation),
+///         unsupported (no engine for the device); those of cuDNN, as native().
 /// Threads: thread-safe.
 Result<void> probe(const NativeLane& lane);
 Result<void> probe_causal(const NativeLane& lane);
@@ -35,12 +33,12 @@ struct Attention {
   friend auto operator<=>(const Attention&, const Attention&) = default;
 };
 
-/// Returns whether cuDNN computes it as wye does: rows begin at multiples of 16 bytes, every query sees a key, and all
-/// indices and grids are in range.
+/// Returns whether cuDNN computes it as wye does: rows begin at multiples of 16 bytes, every query
+/// sees a key, and all indices and grids are in range.
 bool takes(const Attention& attention);
 
-/// Returns whether cuDNN may compute it. That compiles a kernel, which takes about a second, so a process admits the first
-/// `most_attentions`.
+/// Returns whether cuDNN may compute it. That compiles a kernel, which takes about a second, so a
+/// process admits the first `most_attentions`.
 /// Threads: thread-safe.
 bool admits(const Attention& attention);
 inline constexpr std::size_t most_attentions = 64;
@@ -58,12 +56,10 @@ struct Addresses {
   std::uint64_t workspace_bytes;
 };
 
-/// Enqueues attention, of all keys at once. The first call with an attention on a lane makes its plan.
+/// Enqueues attention, of all keys at once. The first call with an attention on a lane makes its
+/// plan.
 /// Errors: those of cuDNN, as native(); unsupported if a lane keeps no handles.
 Result<void> attend(const NativeLane& lane, const Attention& attention, const Addresses& addresses,
                     float scale);
 
-}  // namespace cudnn
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cudnn

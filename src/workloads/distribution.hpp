@@ -1,4 +1,5 @@
-// The distribution of elements to buckets by their keys. Included once per instruction set, as Highway's own headers are.
+// The distribution of elements to buckets by their keys. Included once per instruction set, as
+// Highway's own headers are.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,19 +9,18 @@
 
 #ifndef WYE_WORKLOADS_BUCKETS
 #define WYE_WORKLOADS_BUCKETS
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 constexpr std::size_t buckets = 256;
 
-/// Adjacent buckets are a part, which is sorted at once. Returns the length of the part that begins with `bucket`. Without values,
-/// Highway's vqsort sorts longer ones as well. The last parts are shorter, so that threads end at about the same time.
+/// Adjacent buckets are a part, which is sorted at once. Returns the length of the part that begins
+/// with `bucket`. Without values, Highway's vqsort sorts longer ones as well. The last parts are
+/// shorter, so that threads end at about the same time.
 constexpr std::size_t part_length(std::size_t bucket, bool has_values) {
   return has_values || bucket >= buckets / 4 * 3 ? 1 : 4;
 }
 
-/// Elements that are moved to buckets. The limits of buckets are their least keys; the first one has none.
+/// Elements that are moved to buckets. The limits of buckets are their least keys; the first one
+/// has none.
 template <class T, class Key>
 struct Distribution {
   const T* keys;
@@ -35,10 +35,7 @@ struct Distribution {
   std::uint32_t* some_values;
 };
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif
 
 #if defined(WYE_WORKLOADS_DISTRIBUTION) == defined(HWY_TARGET_TOGGLE)
@@ -49,11 +46,7 @@ struct Distribution {
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Finds the parts of elements: the number of limits that their keys reach.
@@ -72,7 +65,8 @@ std::size_t parts_part(D d, const T* x, std::size_t i, std::size_t n, Key flip, 
   return i;
 }
 
-/// Moves elements from `i` on to the ends of four parts, between which `limits` are. Their order stays.
+/// Moves elements from `i` on to the ends of four parts, between which `limits` are. Their order
+/// stays.
 template <bool has_values, class T, class Key>
 void move_one_by_one(const Distribution<T, Key>& from, std::size_t i, const Key* limits, T** keys_to,
                      std::uint32_t** values_to) {
@@ -94,7 +88,8 @@ void move_one_by_one(const Distribution<T, Key>& from, std::size_t i, const Key*
 }
 
 #if HWY_TARGET == HWY_AVX2
-/// For each mask, the lanes that it has. hn::Compress has such a table, which g++ 12 copies to the stack at each use.
+/// For each mask, the lanes that it has. hn::Compress has such a table, which g++ 12 copies to the
+/// stack at each use.
 struct MaskLanes {
   alignas(32) std::uint32_t at[256][8] = {};
   constexpr MaskLanes() {
@@ -118,7 +113,8 @@ HWY_INLINE hn::Vec<D> compress(D, hn::Vec<D> v, Mask mask) {
 }
 #endif
 
-/// Whether vectors are moved to parts at once. Those of other targets are short, or compressed by several instructions.
+/// Whether vectors are moved to parts at once. Those of other targets are short, or compressed by
+/// several instructions.
 constexpr bool has_compress = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
 
 /// Load and store elements as bits.
@@ -143,8 +139,8 @@ HWY_INLINE void store_elements([[maybe_unused]] D d, hn::Vec<D> bits, T* to) {
   }
 }
 
-/// The same as `move_one_by_one`, of whole vectors. Returns the number of moved elements. Each part has place for a vector after
-/// its end, as for all elements.
+/// The same as `move_one_by_one`, of whole vectors. Returns the number of moved elements. Each part
+/// has place for a vector after its end, as for all elements.
 template <bool has_values, class T>
 std::size_t move_vectors(const Distribution<T, std::uint32_t>& from, const std::uint32_t* limits, T** keys_to,
                          std::uint32_t** values_to) {
@@ -179,8 +175,9 @@ std::size_t move_vectors(const Distribution<T, std::uint32_t>& from, const std::
   return i;
 }
 
-/// Moves elements of buckets from `first_bucket` on to parts, one after the other. Their order stays. Four parts at a time: a vector
-/// has few elements for each of more parts, and memory of many pages is slow.
+/// Moves elements of buckets from `first_bucket` on to parts, one after the other. Their order
+/// stays. Four parts at a time: a vector has few elements for each of more parts, and memory of
+/// many pages is slow.
 template <bool has_values, class T, class Key>
 void distribute(const Distribution<T, Key>& from, std::size_t first_bucket, std::size_t count) {
   if (from.size == 0 || count == part_length(first_bucket, has_values)) return;
@@ -219,11 +216,7 @@ void distribute(const Distribution<T, Key>& from) {
     distribute<false>(from, 0, buckets);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -5,9 +5,7 @@
 #include "recipes.hpp"
 #include "subgroups.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -48,6 +46,4 @@ Job dot(Read<std::uint64_t> x, Read<std::uint64_t> y, Write<std::uint64_t> resul
   return dot_job(kernels::dot_uint64, x, y, results);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

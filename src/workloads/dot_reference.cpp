@@ -3,9 +3,7 @@
 
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// Returns the sums of the products of the rows. Products of floats are exact in float64.
@@ -55,6 +53,4 @@ std::vector<std::uint64_t> dot(std::span<const std::uint64_t> x, std::span<const
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

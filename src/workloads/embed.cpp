@@ -8,9 +8,7 @@
 #include "rows.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -68,6 +66,4 @@ Job embed(Read<bfloat16> table, Read<std::uint32_t> tokens, Write<bfloat16> resu
   return embed_job(table, tokens, result);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -2,10 +2,7 @@
 
 #include "cpu.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
 template <class T>
 void embed(Range range, std::span<const T> table, std::span<const std::uint32_t> tokens, std::span<T> result,
@@ -29,7 +26,4 @@ WYE_EMBED(half)
 WYE_EMBED(bfloat16)
 #undef WYE_EMBED
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu

@@ -11,12 +11,11 @@
 #include "steps.hpp"
 #include "subgroups.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
-/// A workgroup computes the forces on fewer nodes than it has invocations: these share the other nodes.
+/// A workgroup computes the forces on fewer nodes than it has invocations: these share the other
+/// nodes.
 const auto& forces_kernel() {
   static const auto kernel =
       make_kernel_with_shared_reads<Read<std::uint32_t>, Read<std::uint32_t>, Read<float>, Read<float>,
@@ -35,7 +34,8 @@ const auto& speed_kernel() {
   return kernel;
 }
 
-/// `Bodies` is Write for the step that begins a job and reads no forces, and ReadWrite for the others.
+/// `Bodies` is Write for the step that begins a job and reads no forces, and ReadWrite for the
+/// others.
 template <class Bodies>
 const auto& move_kernel() {
   static const auto kernel = make_kernel<Read<std::uint32_t>, Read<std::uint32_t>, ReadWrite<float>, Bodies,
@@ -168,6 +168,4 @@ NetworkLinks network_links(std::uint32_t nodes, std::span<const std::uint32_t> e
   return links;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -9,15 +9,12 @@
 #include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The sums of nodes over all others. The lanes of two vectors are the nodes, so the order of the additions of a node does not
-/// depend on the vector's length. Two quotients have one division, because positions are below 2^30.
+/// The sums of nodes over all others. The lanes of two vectors are the nodes, so the order of the
+/// additions of a node does not depend on the vector's length. Two quotients have one division,
+/// because positions are below 2^30.
 class PairForces {
  public:
   using D = hn::CappedTag<float, layout_tile / 2>;
@@ -81,7 +78,8 @@ class PairForces {
     square = hn::Max(square, hn::Set(d_, near_square));
   }
 
-  /// Adds the nodes [first, last) in blocks, which bounds the rounding error. Without `careful`, none may be near.
+  /// Adds the nodes [first, last) in blocks, which bounds the rounding error. Without `careful`,
+  /// none may be near.
   template <bool careful>
   HWY_INLINE void add(std::size_t first, std::size_t last) {
     const V at_x0 = at_x0_, at_x1 = at_x1_, at_y0 = at_y0_, at_y1 = at_y1_;
@@ -209,18 +207,11 @@ void move_nodes(std::size_t first, std::size_t last, float* positions, float* bo
   move_vectors(hn::CappedTag<float, 1>(), first, last, positions, bodies, forces, state, nodes);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(add_pairs);
@@ -308,8 +299,5 @@ void force_layout_move(Range range, std::span<const std::uint32_t> offsets,
   }
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

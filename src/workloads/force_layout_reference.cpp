@@ -5,9 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// Return whether kernels use a coordinate and a force of this value.
@@ -125,6 +123,4 @@ reference::ForceLayout reference::force_layout(std::span<const std::uint32_t> of
   return result;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -11,12 +11,10 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// The contents of `shaders/<workload>/<name>.*`. The CUDA function is named wye_<name>, in text and in
-/// compiled code. Members that the build could not make are empty.
+/// The contents of `shaders/<workload>/<name>.*`. The CUDA function is named wye_<name>, in text
+/// and in compiled code. Members that the build could not make are empty.
 struct KernelText {
   const char* name;
   std::string_view glsl = {};
@@ -39,8 +37,8 @@ const KernelText& text_for(const KernelText& floats, const KernelText& halves, c
   return floats;
 }
 
-/// Makes a source of a text. The kernel room prefers a cubin that the device runs, then CUDA C++ if it can be
-/// compiled for the device. Otherwise it uses the PTX, which the driver compiles.
+/// Makes a source of a text. The kernel room prefers a cubin that the device runs, then CUDA C++ if
+/// it can be compiled for the device. Otherwise it uses the PTX, which the driver compiles.
 inline Glsl glsl_source(const KernelText& text, std::optional<Extent3> tile) {
   return {.text = std::string(text.glsl), .file = std::string(text.name) + ".comp", .tile = tile};
 }
@@ -58,8 +56,9 @@ inline Cubin cubin_source(const KernelText& text, std::string_view code, std::op
   return {.bytes = {bytes.begin(), bytes.end()}, .entry = std::string("wye_") + text.name, .tile = tile};
 }
 
-/// Makes a kernel with the name and sources of `text`, and `others`, for example a host function. If `adapters` is not
-/// empty, only adapters of these types run it. `macros` are those of the GLSL text.
+/// Makes a kernel with the name and sources of `text`, and `others`, for example a host function.
+/// If `adapters` is not empty, only adapters of these types run it. `macros` are those of the GLSL
+/// text.
 template <class... P>
 Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string> parameters, Tiles tiles,
                                  std::vector<typename Kernel<P...>::Source> others,
@@ -78,6 +77,4 @@ Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string
                              .adapters = std::move(adapters)});
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -11,11 +11,7 @@
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 
 /// Loads elements as bits: elements of 16 bits are the upper half of a word.
 template <class D>
@@ -58,11 +54,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> keys_at(D d, const hwy::HWY_NAMESPACE::TFr
   return hwy::HWY_NAMESPACE::LoadU(d, from);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -9,9 +9,7 @@
 #include "rows.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// `Partials` is Write for a step that reads none, and ReadWrite for the others.
@@ -123,6 +121,4 @@ Job layer_norm(Read<bfloat16> x, ReadWrite<bfloat16> residual, Read<bfloat16> we
   return layer_norm_of_sums<bfloat16>({x, residual, weight, bias, result}, options);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

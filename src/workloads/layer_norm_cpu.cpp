@@ -8,11 +8,7 @@
 #include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D>
@@ -75,18 +71,11 @@ void norm_apply(const float* x, const float* weight, const float* bias, float* t
   norm_apply_part(hn::CappedTag<float, 1>(), x, weight, bias, to, done, n, factors);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(norm_sum_of);
@@ -209,8 +198,5 @@ WYE_ROW_NORM(half)
 WYE_ROW_NORM(bfloat16)
 #undef WYE_ROW_NORM
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

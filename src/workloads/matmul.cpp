@@ -17,9 +17,7 @@
 #include "square_root.hpp"
 #include "variants.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// The matrices of products of `T`, and the numbers of `R` that an epilogue adds.
@@ -96,8 +94,8 @@ typename ProductKernel<T, C>::Source vendor_source(VendorFunction function) {
 /// The code that multiplies on CUDA if it can be used.
 enum class Vendor : std::uint8_t { none, cublas, cublaslt };
 
-/// The texts of products: `standard` for all devices, `tiled` for GPUs by GLSL, `plain` for CUDA without tensor cores,
-/// `cooperative` for GPUs with matrix units by GLSL.
+/// The texts of products: `standard` for all devices, `tiled` for GPUs by GLSL, `plain` for CUDA
+/// without tensor cores, `cooperative` for GPUs with matrix units by GLSL.
 struct ProductTexts {
   const KernelText& standard;
   const KernelText& tiled;
@@ -105,9 +103,10 @@ struct ProductTexts {
   const KernelText* cooperative = nullptr;
 };
 
-/// A kernel of one arithmetic: of wye alone, and the same with each function of a vendor. The probe of a function opens its
-/// library, so a runtime without CUDA never opens it. On CUDA without a library, autotuning chooses between `standard` and
-/// `plain`; on GPUs that take GLSL, between `cooperative`, `tiled` and `standard`.
+/// A kernel of one arithmetic: of wye alone, and the same with each function of a vendor. The probe
+/// of a function opens its library, so a runtime without CUDA never opens it. On CUDA without a
+/// library, autotuning chooses between `standard` and `plain`; on GPUs that take GLSL, between
+/// `cooperative`, `tiled` and `standard`.
 template <class T, class C>
 class ProductVariants {
  public:
@@ -211,8 +210,8 @@ std::optional<std::uint64_t> quotient(std::uint64_t a, std::uint64_t b) {
   return b != 0 && a % b == 0 ? std::optional(a / b) : std::nullopt;
 }
 
-/// Derives the shape from the sizes: a is rows x inner, b is inner x columns, c is rows x columns, so a c / b
-/// is rows squared. Returns nothing if there is no shape or more than one.
+/// Derives the shape from the sizes: a is rows x inner, b is inner x columns, c is rows x columns,
+/// so a c / b is rows squared. Returns nothing if there is no shape or more than one.
 std::optional<MatmulShape> shape_of(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   const std::uint64_t common = b == 0 ? 1 : std::gcd(a, b);
   const auto rest = quotient(c, b / common);
@@ -275,8 +274,8 @@ std::optional<std::string> no_product(std::uint64_t a, std::uint64_t b, std::uin
 
 Extent3 items_of(const Product& shape) { return flat(blocks_of(shape) * items_per_block); }
 
-/// Returns the stretch of the inner dimension of one step. It limits loops, and indexes into stretches of a and
-/// b to 2^31. cuBLAS requires stretches of bytes to begin at multiples of 4.
+/// Returns the stretch of the inner dimension of one step. It limits loops, and indexes into
+/// stretches of a and b to 2^31. cuBLAS requires stretches of bytes to begin at multiples of 4.
 std::uint32_t stretch_of(const Product& shape) {
   const std::uint64_t step =
       std::max({1u, shape.transposed_a ? shape.rows : 1, shape.transposed_b ? 1 : shape.columns});
@@ -291,15 +290,17 @@ bool has_epilogue(const Operands<T, R>& operands, const Product& shape) {
          operands.residual.size() != 0;
 }
 
-/// Returns whether rows of `row` elements that are `step` from matrix to matrix begin at multiples of `bytes`.
+/// Returns whether rows of `row` elements that are `step` from matrix to matrix begin at multiples
+/// of `bytes`.
 template <class P>
 bool is_aligned(const P& matrix, std::uint64_t row, std::uint64_t step, std::uint64_t bytes) {
   return begins_at(matrix, bytes) && (row | step) * sizeof(typename P::element_type) % bytes == 0;
 }
 
-/// Returns the library that can compute the stretch. cuBLAS computes products of integers if rows begin at multiples of 4
-/// bytes, c's too: NVIDIA documents this for cublasLtMatmul, and on sm_120, cublasGemmEx requires it (CTranslate2's issue
-/// 1865). cuBLASLt has algorithms for all products whose rows begin at multiples of 16 bytes.
+/// Returns the library that can compute the stretch. cuBLAS computes products of integers if rows
+/// begin at multiples of 4 bytes, c's too: NVIDIA documents this for cublasLtMatmul, and on sm_120,
+/// cublasGemmEx requires it (CTranslate2's issue 1865). cuBLASLt has algorithms for all products
+/// whose rows begin at multiples of 16 bytes.
 template <class T, class R, class C>
 Vendor vendor_of(const Operands<T, R>& operands, const C& c, const Product& shape) {
   if (!operands.libraries) return Vendor::none;
@@ -442,7 +443,8 @@ std::optional<std::string> add_product(Steps& steps, const ProductKernels<T, Sum
   return std::move(checked.refusal);
 }
 
-/// The same for a c of 16 bits. The sums of stretches before the last are in separate memory. The last one rounds.
+/// The same for a c of 16 bits. The sums of stretches before the last are in separate memory. The
+/// last one rounds.
 template <class T>
 std::optional<std::string> add_rounded_product(Steps& steps, const MatmulGroup<T, T>& group,
                                                bool libraries = true) {
@@ -566,6 +568,4 @@ Job matmul(std::span<const MatmulGroup<bfloat16, float>> groups) { return produc
 Job matmul(std::span<const MatmulGroup<bfloat16, bfloat16>> groups) { return products(groups); }
 Job matmul(std::span<const MatmulGroup<std::int8_t, std::int32_t>> groups) { return products(groups); }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -11,17 +11,13 @@
 #include "unroll.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-/// A panel of c is `panel_rows` x `panel_vectors` vectors in registers: 24 of 32 with AVX-512, 12 of 16 without. With AVX-512, six
-/// rows of four vectors need fewer loads than twelve of two.
+/// A panel of c is `panel_rows` x `panel_vectors` vectors in registers: 24 of 32 with AVX-512, 12
+/// of 16 without. With AVX-512, six rows of four vectors need fewer loads than twelve of two.
 constexpr std::size_t lanes = HWY_LANES(float), panel_rows = 6,
                       panel_vectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 constexpr std::size_t panel_columns = panel_vectors * lanes;
@@ -29,8 +25,8 @@ constexpr std::size_t panel_columns = panel_vectors * lanes;
 constexpr std::size_t stretch = 512;
 constexpr std::size_t most_columns = (block_side + panel_columns - 1) / panel_columns * panel_columns;
 
-/// Sets the first `vectors` vectors of each row of `out` to `rows` rows of a, `a_step` apart, times a packed panel of b. The bits of
-/// a row depend neither on `rows` nor on `vectors`.
+/// Sets the first `vectors` vectors of each row of `out` to `rows` rows of a, `a_step` apart, times
+/// a packed panel of b. The bits of a row depend neither on `rows` nor on `vectors`.
 template <std::size_t rows, std::size_t vectors>
 void multiply_panel(const float* HWY_RESTRICT a, std::size_t a_step, const float* HWY_RESTRICT b,
                     std::size_t inner, float* HWY_RESTRICT out) {
@@ -72,7 +68,8 @@ void multiply_panel(const float* a, std::size_t a_step, const float* b, std::siz
     multiply_panel<rows, panel_vectors>(a, a_step, b, inner, out);
 }
 
-/// Sets to[j][i] = from[i][j] for `rows` i and `columns` j. Rows of both are steps apart. Writes a line of the cache at a time.
+/// Sets to[j][i] = from[i][j] for `rows` i and `columns` j. Rows of both are steps apart. Writes a
+/// line of the cache at a time.
 void pack_transposed(const float* HWY_RESTRICT from, std::size_t from_step, std::size_t rows,
                      std::size_t columns, float* HWY_RESTRICT to, std::size_t to_step) {
   const D d;
@@ -94,7 +91,8 @@ void pack_transposed(const float* HWY_RESTRICT from, std::size_t from_step, std:
     for (std::size_t j = 0; j < columns; ++j) to[j * to_step + i] = from[i * from_step + j];
 }
 
-/// Packs rows [first, first + inner) of b in contiguous panels of `panel_columns`, padded with zeros.
+/// Packs rows [first, first + inner) of b in contiguous panels of `panel_columns`, padded with
+/// zeros.
 void pack(const Block& block, std::size_t first, std::size_t inner, float* HWY_RESTRICT to) {
   const D d;
   const std::size_t rest = block.columns % panel_columns, whole = block.columns - rest;
@@ -147,8 +145,9 @@ void multiply_last_rows(const float* a, const float* b, std::size_t inner, std::
     multiply_panel<panel_rows>(a, inner, b, inner, width, out);
 }
 
-/// Multiplies at most `rows` rows by columns of a b that is given transposed, without packing them. Returns the first column that
-/// is left. A sum adds its products in the order in which `multiply_panel` does.
+/// Multiplies at most `rows` rows by columns of a b that is given transposed, without packing them.
+/// Returns the first column that is left. A sum adds its products in the order in which
+/// `multiply_panel` does.
 template <std::size_t rows>
 std::size_t multiply_rows(const Block& block) {
   const D d;
@@ -263,8 +262,8 @@ V widened(D d, const half* from) {
       words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
   const auto size = hn::And(bits, hn::Set(words, 0x7fffu));
   const auto sign = hn::ShiftLeft<16>(hn::Xor(bits, size));
-  // Numbers above 2^-14 get another exponent, infinity and NaN the largest; smaller numbers are multiples of
-  // 2^-24.
+  // Numbers above 2^-14 get another exponent, infinity and NaN the largest; smaller numbers are
+  // multiples of 2^-24.
   const auto finite = hn::Add(hn::ShiftLeft<13>(size), hn::Set(words, 0x3800'0000u));
   const auto all = hn::Or(hn::ShiftLeft<13>(size), hn::Set(words, 0x7f80'0000u));
   const V small = hn::Mul(hn::ConvertTo(d, hn::BitCast(Ints(), size)), hn::Set(d, 0x1p-24f));
@@ -305,18 +304,11 @@ void widen_int8(const std::int8_t* from, std::size_t rows, std::size_t columns, 
   widen(from, rows, columns, step, to);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(multiply);
@@ -326,8 +318,8 @@ HWY_EXPORT(widen_int8);
 
 void multiply_any(const Block& block) { multiply(block); }
 
-/// Converts a stretch of the block's rows and columns to floats and multiplies them. Sums of 512 products of
-/// 8 bits are below 2^24, so floats are exact.
+/// Converts a stretch of the block's rows and columns to floats and multiplies them. Sums of 512
+/// products of 8 bits are below 2^24, so floats are exact.
 template <class T, class C>
 void multiply_any(const BlockOf<T, C>& block) {
   constexpr std::size_t stretch = 512;
@@ -375,8 +367,9 @@ void multiply_any(const BlockOf<T, C>& block) {
   }
 }
 
-/// Calls `f` for the blocks of c in `range`, or for those strips of them that it has: with the block without its c, its column
-/// and its first element in c. Two blocks below each other are one: b is packed once for them.
+/// Calls `f` for the blocks of c in `range`, or for those strips of them that it has: with the
+/// block without its c, its column and its first element in c. Two blocks below each other are one:
+/// b is packed once for them.
 template <class C, class T, class F>
 void for_blocks(Range range, std::span<const T> a, std::span<const T> b, const Product& shape, F f) {
   const std::uint64_t across = (shape.columns + block_side - 1) / block_side;
@@ -507,8 +500,5 @@ void narrow(std::span<const float> from, bfloat16* to) {
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = bfloat16(from[i]);
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

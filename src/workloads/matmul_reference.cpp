@@ -3,9 +3,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class Sum, class T>
@@ -75,6 +73,4 @@ std::vector<std::int64_t> reference::matmul(std::span<const std::int8_t> a, std:
   return product<std::int64_t>(a, b, shape, options);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -6,9 +6,7 @@
 #include "steps.hpp"
 #include "subgroups.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -44,6 +42,4 @@ Job norm(Norm norm, Read<float> x, Write<float> results) { return norm_job(norm,
 Job norm(Norm norm, Read<half> x, Write<float> results) { return norm_job(norm, x, results); }
 Job norm(Norm norm, Read<bfloat16> x, Write<float> results) { return norm_job(norm, x, results); }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -11,11 +11,7 @@
 #include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Returns the sum of absolute values.
@@ -32,8 +28,8 @@ double sum_of_sizes(const float* x, std::size_t n) {
   return double{sum};
 }
 
-/// Returns the largest absolute value. Bits of numbers that are not negative have the order of the numbers, and those of NaN
-/// are the largest.
+/// Returns the largest absolute value. Bits of numbers that are not negative have the order of the
+/// numbers, and those of NaN are the largest.
 template <class D>
 std::size_t most_part(D d, const float* x, std::size_t i, std::size_t n, std::int32_t& most) {
   const hn::Rebind<float, D> floats;
@@ -48,18 +44,11 @@ double most_of(const float* x, std::size_t n) {
   return double{std::bit_cast<float>(most)};
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(sum_of_sizes);
@@ -73,7 +62,8 @@ double of_block(Norm norm, const float* x, std::size_t n) {
   }
 }
 
-/// Combines numbers that are not negative: adds them, or returns the larger one. NaN is the largest.
+/// Combines numbers that are not negative: adds them, or returns the larger one. NaN is the
+/// largest.
 double combined(Norm norm, double a, double b) {
   if (norm != Norm::infinity) return a + b;
   return a >= b || std::isnan(a) ? a : b;
@@ -99,8 +89,5 @@ template void norm(Range, std::span<const float>, std::span<float>, RowSplit, st
 template void norm(Range, std::span<const half>, std::span<float>, RowSplit, std::uint32_t);
 template void norm(Range, std::span<const bfloat16>, std::span<float>, RowSplit, std::uint32_t);
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

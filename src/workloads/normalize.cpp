@@ -4,9 +4,7 @@
 #include "normalize_kernels.hpp"
 #include "recipes.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 const auto& normalize_whole() {
@@ -46,6 +44,4 @@ Job normalize(ReadWrite<float> matrix, std::uint64_t columns) {
   return std::move(steps).job("normalize", workload_types::vector);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

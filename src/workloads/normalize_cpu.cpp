@@ -6,15 +6,11 @@
 #include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Returns the sum of squares in double precision. Squares of floats then neither overflow nor underflow. The
-/// row is read from memory once, which takes longer than the conversion.
+/// Returns the sum of squares in double precision. Squares of floats then neither overflow nor
+/// underflow. The row is read from memory once, which takes longer than the conversion.
 double sum_of_squares(const float* HWY_RESTRICT x, std::size_t n) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> f;
@@ -55,18 +51,11 @@ void whole_rows(float* x, std::size_t rows, std::size_t columns) {
   for (; rows > 0; --rows, x += columns) make_unit(x, columns, squares_of(x, columns));
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
 HWY_EXPORT(whole_rows);
 HWY_EXPORT(squares_of);
@@ -105,8 +94,5 @@ void normalize_apply(Range range, std::span<float> matrix, std::span<const float
   }
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

@@ -3,9 +3,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 std::vector<double> reference::normalize(std::span<const float> matrix, std::uint64_t columns) {
   std::vector<double> result(matrix.begin(), matrix.end());
@@ -18,6 +16,4 @@ std::vector<double> reference::normalize(std::span<const float> matrix, std::uin
   return result;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

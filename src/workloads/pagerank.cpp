@@ -11,9 +11,7 @@
 #include "pagerank_kernels.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 using Word = std::uint32_t;
@@ -106,7 +104,8 @@ constexpr Word most_iterations = 1000;
 constexpr Word nodes_per_group = 256;
 constexpr Word links_per_block = 2048;
 
-/// Returns the position of the first number that is negative, NaN or infinite. Reads only host memory.
+/// Returns the position of the first number that is negative, NaN or infinite. Reads only host
+/// memory.
 std::optional<std::size_t> first_unusable(const Read<float>& input) {
   const wye::detail::Operand& operand = input.operand();
   if (operand.kind != wye::detail::Operand::Kind::host) return std::nullopt;
@@ -257,6 +256,4 @@ LinksTo links_to(std::span<const Word> offsets, std::span<const Word> targets,
   return links;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -8,11 +8,7 @@
 #include "row_adder.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 /// Sets `sums[i]` to the sum of the shares that the links to node `first + i` carry.
 void add_links(const float* shares, const float* fractions, std::uint32_t nodes,
                std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> sources,
@@ -22,24 +18,17 @@ void add_links(const float* shares, const float* fractions, std::uint32_t nodes,
             [&](std::uint32_t begin, std::uint32_t end) { return adder.sum_of(begin, end); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(add_links);
 
-/// The number of nodes whose changes are added up together, which makes the bits independent of the number of
-/// threads.
+/// The number of nodes whose changes are added up together, which makes the bits independent of the
+/// number of threads.
 constexpr std::uint64_t group = 256;
 
 bool has_preferences(std::span<const float> shares, std::uint32_t nodes) {
@@ -52,8 +41,8 @@ bool has_weights(std::span<const float> shares, std::uint32_t nodes) {
 /// Returns 0 for negative numbers, NaN and infinity, because only host memory has been checked.
 float usable(float given) { return given > 0 && std::isfinite(given) ? given : 0.0f; }
 
-/// Returns a sum of weights. On devices, sums are integers; here they are float64, stored in parts 1 and 2 of
-/// `degrees`.
+/// Returns a sum of weights. On devices, sums are integers; here they are float64, stored in parts
+/// 1 and 2 of `degrees`.
 double sum_of_weights(std::span<const std::uint32_t> degrees, std::uint32_t nodes, std::uint32_t node) {
   const std::uint64_t low = degrees[std::size_t{nodes} + node], high = degrees[2 * std::size_t{nodes} + node];
   return std::bit_cast<double>(high << 32 | low);
@@ -196,7 +185,8 @@ void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSumm
     partials[2 * std::size_t{groups} + 1] = static_cast<float>(changed);
     return;
   }
-  // The first change is damping (sum of shares + dangling rank / nodes) + (1 - damping) / nodes - 1 / nodes.
+  // The first change is damping (sum of shares + dangling rank / nodes) + (1 - damping) / nodes - 1
+  // / nodes.
   partials[2 * std::size_t{groups}] = static_cast<float>(counts == 0 ? dangling - 1 : dangling);
   if (counts == 0) return;
   ++summary[0].iterations;
@@ -204,8 +194,5 @@ void pagerank_sum(Range range, std::span<float> partials, std::span<PageRankSumm
   if (summary[0].residual <= tolerance) summary[0].converged = 1;
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

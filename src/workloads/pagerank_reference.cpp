@@ -4,9 +4,7 @@
 #include <cstddef>
 #include <numeric>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 reference::PageRank reference::pagerank(std::span<const std::uint32_t> offsets,
                                         std::span<const std::uint32_t> sources, PageRankOptions options) {
@@ -47,6 +45,4 @@ reference::PageRank reference::pagerank(std::span<const std::uint32_t> offsets,
   return result;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -1,4 +1,5 @@
-// Partial results of a loop over a vector. Included once per instruction set, as Highway's own headers are.
+// Partial results of a loop over a vector. Included once per instruction set, as Highway's own
+// headers are.
 #if defined(WYE_WORKLOADS_PARTIALS) == defined(HWY_TARGET_TOGGLE)
 #ifdef WYE_WORKLOADS_PARTIALS
 #undef WYE_WORKLOADS_PARTIALS
@@ -10,15 +11,12 @@
 #include <cstddef>
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 
-/// Calls `add(part, k)` for each whole vector of the elements from `i` to `n`, with k its first element. Four parts, which
-/// begin as `start`, do not wait for each other. Sets `all` to the parts, combined in pairs by `combine(a, b)`. Returns the
-/// first element that belongs to no whole vector.
+/// Calls `add(part, k)` for each whole vector of the elements from `i` to `n`, with k its first
+/// element. Four parts, which begin as `start`, do not wait for each other. Sets `all` to the
+/// parts, combined in pairs by `combine(a, b)`. Returns the first element that belongs to no whole
+/// vector.
 template <class D, class Add, class Combine, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE std::size_t four_partials(D d, std::size_t i, std::size_t n, V start, V& all, Add add,
                                      Combine combine) {
@@ -58,11 +56,7 @@ HWY_INLINE std::size_t find_largest(D d, std::size_t i, std::size_t n, T& larges
   return i;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

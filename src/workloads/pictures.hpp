@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// The words of a stroke in scratch memory: x and y of one end, the vector to the other, the distances between which the edge
-/// fades, the opacity, and the color, 10 bits for each channel. A stroke with a negative `outer` is not drawn.
-/// `shaders/include/render.glsl` and `render.cuh` have the same.
+/// The words of a stroke in scratch memory: x and y of one end, the vector to the other, the
+/// distances between which the edge fades, the opacity, and the color, 10 bits for each channel. A
+/// stroke with a negative `outer` is not drawn. `shaders/include/render.glsl` and `render.cuh` have
+/// the same.
 inline constexpr std::uint32_t words_of_stroke = 8;
 /// The strokes of one pass.
 inline constexpr std::uint32_t strokes_of_pass = 4096;
-/// Strokes are found by bins of 128 x 128 pixels, then by tiles of 16 x 16 pixels. A tile has 8 items. Squares have 8 x 8 bins
-/// or tiles.
+/// Strokes are found by bins of 128 x 128 pixels, then by tiles of 16 x 16 pixels. A tile has 8
+/// items. Squares have 8 x 8 bins or tiles.
 inline constexpr std::uint32_t picture_tile = 16, picture_bin = 128, items_of_tile = 8, items_of_square = 64;
 
-/// Kernel parameters, also declared in `shaders/include/render.glsl` and `render.cuh`. Numbers of turns are angles / 2 pi.
+/// Kernel parameters, also declared in `shaders/include/render.glsl` and `render.cuh`. Numbers of
+/// turns are angles / 2 pi.
 struct PointStyle {
   float middle_x = 0;  ///< of the picture, in pixels
   float middle_y = 0;
@@ -82,13 +82,12 @@ constexpr std::uint64_t bins_of(const PicturePass& pass) {
 constexpr std::uint64_t squares_of_bins(const PicturePass& pass) {
   return std::uint64_t{parts_of(pass.width, 8 * picture_bin)} * parts_of(pass.height, 8 * picture_bin);
 }
-/// Returns the words of `hits` in scratch memory, enough for the layouts of `render.glsl` and of `render.cuh`.
+/// Returns the words of `hits` in scratch memory, enough for the layouts of `render.glsl` and of
+/// `render.cuh`.
 constexpr std::uint64_t words_of_hits(const PicturePass& pass) {
   const std::uint64_t words = words_of_mask(pass);
   return std::max(bins_of(pass) * (1 + 32 * words) + tiles_of(pass) * words,
                   tiles_of(pass) * (1 + 2 * words));
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

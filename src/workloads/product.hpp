@@ -5,12 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// A kernel parameter, also declared in `shaders/include/product.glsl` and `product.cuh`. The stretch at 0 sets c, others add
-/// to it. The last stretch has the epilogue.
+/// A kernel parameter, also declared in `shaders/include/product.glsl` and `product.cuh`. The
+/// stretch at 0 sets c, others add to it. The last stretch has the epilogue.
 struct Product {
   std::uint32_t rows = 0;  ///< of c
   std::uint32_t columns = 0;
@@ -28,7 +26,8 @@ struct Product {
 };
 static_assert(sizeof(Product) == 64);
 
-/// Returns the length of a row as stored, and the element of the matrix at which the stretch begins.
+/// Returns the length of a row as stored, and the element of the matrix at which the stretch
+/// begins.
 constexpr std::uint32_t a_row(const Product& shape) { return shape.transposed_a ? shape.rows : shape.inner; }
 constexpr std::uint32_t b_row(const Product& shape) {
   return shape.transposed_b ? shape.inner : shape.columns;
@@ -40,8 +39,9 @@ constexpr std::uint64_t b_start(const Product& shape) {
   return std::uint64_t{shape.first} * (shape.transposed_b ? 1 : shape.columns);
 }
 
-/// Rows and columns of the block that one call on the host computes: 4 x 4 tiles of 64 x 64. A shader's
-/// workgroup computes one tile. The bits of a block do not depend on the thread that computes it.
+/// Rows and columns of the block that one call on the host computes: 4 x 4 tiles of 64 x 64. A
+/// shader's workgroup computes one tile. The bits of a block do not depend on the thread that
+/// computes it.
 inline constexpr std::uint32_t block_side = 256;
 inline constexpr std::uint32_t items_per_block = 16 * 256;
 /// The most blocks below each other that the host computes at once.
@@ -85,6 +85,4 @@ struct BlockEpilogue {
   Activation activation = Activation::none;
 };
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -4,9 +4,7 @@
 
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// A kernel parameter, also declared in `shaders/include/quantized.glsl` and `.cuh`.
 struct BlockLayout {
@@ -31,8 +29,9 @@ constexpr BlockLayout layout_of(Quantization q) {
           .header = q.type == BlockType::q4_0 || q.type == BlockType::q8_0 ? 2u : 4u};
 }
 
-/// A kernel parameter. The work is in units: 4 rows of x times one row of weights. Units are numbered in blocks of 256 columns,
-/// in which each tile of 4 rows has 256 units; columns beyond the last have none.
+/// A kernel parameter. The work is in units: 4 rows of x times one row of weights. Units are
+/// numbered in blocks of 256 columns, in which each tile of 4 rows has 256 units; columns beyond
+/// the last have none.
 struct QuantizedProduct {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
@@ -48,6 +47,4 @@ constexpr std::uint64_t units_of(const QuantizedProduct& shape) {
          shape.tiles;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

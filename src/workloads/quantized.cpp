@@ -9,9 +9,7 @@
 #include "recipes.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class X>
@@ -168,6 +166,4 @@ Job quantized_matmul(Read<float> x, Read<std::uint8_t> weights, Write<float> y, 
   return std::move(steps).job("quantized_matmul", workload_types::matrix);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -13,10 +13,7 @@
 
 #ifndef WYE_WORKLOADS_QUANTIZED_HEADER
 #define WYE_WORKLOADS_QUANTIZED_HEADER
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
 /// A block is scale (q - zero) + minimum.
 struct BlockHeader {
@@ -32,18 +29,11 @@ struct Int8Rows {
   const float* sums = nullptr;             ///< of the integers of each block, times its scale
 };
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 /// Half of a block has at least 16 elements.
 using D = hn::CappedTag<float, 16>;
@@ -78,13 +68,15 @@ HWY_INLINE BlockHeader header_of(const std::uint8_t* block, float scale) {
   return header;
 }
 
-/// Sets `scales` to those of `count` blocks of so many bytes, at most as many as a vector has lanes.
+/// Sets `scales` to those of `count` blocks of so many bytes, at most as many as a vector has
+/// lanes.
 HWY_INLINE void read_scales(const std::uint8_t* blocks, std::size_t count, std::size_t bytes, float* scales) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   const D d;
   const hn::Rebind<hwy::float16_t, D> halves;
   if (count == hn::Lanes(d) && 3 * bytes < 64) {
-    // A vector that begins at one header has the next three, too. Highway 1.0 has no lookup of 16 bits.
+    // A vector that begins at one header has the next three, too. Highway 1.0 has no lookup of 16
+    // bits.
     const hn::Repartition<std::uint16_t, D> d16;
     const auto fourth = hn::And(hn::Iota(d16, 0), hn::Set(d16, std::uint16_t{3}));
     const auto places = hn::Mul(fourth, hn::Set(d16, static_cast<std::uint16_t>(bytes / 2)));
@@ -130,7 +122,8 @@ HWY_INLINE void with_type(BlockLayout layout, F f) {
   }
 }
 
-/// Calls `take(i, v)` for vectors of the n elements of a block, as floats. v has elements i and later ones.
+/// Calls `take(i, v)` for vectors of the n elements of a block, as floats. v has elements i and
+/// later ones.
 template <BlockType type, class F>
 HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, const BlockHeader& header, F take) {
   const D d;
@@ -141,7 +134,8 @@ HWY_INLINE void each_vector(const std::uint8_t* integers, std::size_t n, const B
   };
   if constexpr (is_narrow<type>) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-    // A vector has the element of every number of four bits. The lookup ignores the other bits of a number.
+    // A vector has the element of every number of four bits. The lookup ignores the other bits of a
+    // number.
     const V table = elements(hn::Iota(d, 0.0f));
     const auto of = [=](hn::Vec<Ints> q)
                         HWY_ATTR { return hn::TableLookupLanes(table, hn::Indices512<float>{q.raw}); };
@@ -178,8 +172,8 @@ void widen_blocks(const std::uint8_t* blocks, std::size_t count, BlockLayout lay
   with_type(layout, [&](auto type) HWY_ATTR { widen_blocks_as<type()>(blocks, count, layout, to); });
 }
 
-/// Sets y[r y_step + c] to the product of row r of x, of `inner` elements, with row c of weights. The bits depend neither on `rows`
-/// nor on `columns`.
+/// Sets y[r y_step + c] to the product of row r of x, of `inner` elements, with row c of weights.
+/// The bits depend neither on `rows` nor on `columns`.
 template <BlockType type, std::size_t rows, std::size_t columns>
 void multiply_tile(const float* x, std::size_t inner, const std::uint8_t* weights, std::size_t row_bytes,
                    BlockLayout given, float* y, std::size_t y_step) {
@@ -209,7 +203,8 @@ void multiply_tile(const float* x, std::size_t inner, const std::uint8_t* weight
     for (std::size_t c = 0; c < columns; ++c) y[r * y_step + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c]));
 }
 
-/// Calls `f(rows of a tile, its columns, first row, first column)` for tiles of at most `rows_per_tile` rows, with constants.
+/// Calls `f(rows of a tile, its columns, first row, first column)` for tiles of at most
+/// `rows_per_tile` rows, with constants.
 template <class F>
 HWY_INLINE void for_tiles(std::size_t rows, std::size_t columns, F f) {
   constexpr std::integral_constant<std::size_t, 1> one;
@@ -293,7 +288,8 @@ void multiply_int8_tile(const Int8Rows& x, std::size_t blocks, const std::uint8_
         const std::uint8_t* const at = weights + c * row_bytes;
         hwy::Prefetch(at + columns * row_bytes);  // of the next tile
         const BlockHeader header = header_of<type>(at, scales[c][k]);
-        // An integer less this part of the zero has 16 bits. Zeros that `quantize` makes have no other part.
+        // An integer less this part of the zero has 16 bits. Zeros that `quantize` makes have no
+        // other part.
         const int zero = static_cast<int>(header.zero), part_of_zero = std::clamp(zero, -16384, 16384);
         const auto near_zero = hn::Set(d16, static_cast<std::int16_t>(part_of_zero));
         for (std::size_t part = 0; part < per_block; ++part) {
@@ -334,18 +330,11 @@ void multiply_int8(const Int8Rows& x, std::size_t rows, std::size_t blocks, cons
   });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(widen_blocks);
@@ -371,7 +360,8 @@ Extent extent_of(const float* x, std::size_t n) {
   return extent;
 }
 
-/// How the elements of a block become integers: (x - from) by + shift, rounded towards zero and at most `most`.
+/// How the elements of a block become integers: (x - from) by + shift, rounded towards zero and at
+/// most `most`.
 struct Rounding {
   std::uint16_t scale = 0;   ///< bits of the scale
   std::uint16_t second = 0;  ///< bits of the minimum or of the zero point
@@ -552,8 +542,5 @@ void multiply_many_rows(Range range, std::span<const float> x, std::span<const s
   }
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

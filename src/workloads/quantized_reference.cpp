@@ -4,9 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// The scale, the minimum or zero point, and the integers of a block.
@@ -165,6 +163,4 @@ std::vector<double> quantized_matmul(std::span<const float> x, std::span<const s
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

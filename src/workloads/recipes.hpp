@@ -13,9 +13,7 @@
 #include "sorting.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Normalizes the rows of `matrix` to length 1.
 void add_normalize(Steps& steps, const ReadWrite<float>& matrix, RowSplit split);
@@ -35,8 +33,8 @@ template <class T>
 using ScatterKernel =
     Kernel<Read<T>, Read<std::uint32_t>, Write<T>, Write<std::uint32_t>, Read<std::uint32_t>, SortShape>;
 
-/// Sorts the rows of `keys`, and `values` with them. If `values` is empty, the values are the columns. If `sorted_values` is
-/// empty, there are none.
+/// Sorts the rows of `keys`, and `values` with them. If `values` is empty, the values are the
+/// columns. If `sorted_values` is empty, there are none.
 template <class T>
 void add_sort(Steps& steps, const Read<T>& keys, const Read<std::uint32_t>& values, const Write<T>& sorted,
               const Write<std::uint32_t>& sorted_values, SortShape shape);
@@ -48,12 +46,14 @@ const Result<ScatterKernel<T>>& top_k_sort_kernel();
 void add_matmul(Steps& steps, const Read<float>& a, const Read<float>& b, const Write<float>& c,
                 Product shape);
 
-/// Adds the steps of a product by wye's own kernels, which add up a row of c in the same order for any number of rows. With
-/// `measure_variants` off, the bits of a row do not depend on the other rows. Returns the reason if arguments are invalid.
+/// Adds the steps of a product by wye's own kernels, which add up a row of c in the same order for
+/// any number of rows. With `measure_variants` off, the bits of a row do not depend on the other
+/// rows. Returns the reason if arguments are invalid.
 template <class T>
 std::optional<std::string> add_product_of_rows(Steps& steps, const MatmulGroup<T, T>& group);
 
-/// The same with quantized weights. If `any_rows`, the host adds up rows in the same order for any number of rows.
+/// The same with quantized weights. If `any_rows`, the host adds up rows in the same order for any
+/// number of rows.
 std::optional<std::string> add_quantized_matmul(Steps& steps, const Read<float>& x,
                                                 const Read<std::uint8_t>& weights, const Write<float>& y,
                                                 std::uint64_t rows, Quantization quantization,
@@ -78,6 +78,4 @@ void add_silu_multiply(Steps& steps, const Read<T>& gate, const Read<T>& up, con
 /// Adds a x to y.
 void add_axpy(Steps& steps, float a, const Read<float>& x, const ReadWrite<float>& y);
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -5,9 +5,7 @@
 #include "reduce_kernels.hpp"
 #include "subgroups.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -75,8 +73,8 @@ Job sum_job(const Read<T>& x, const Write<SumOf<T>>& results) {
   return std::move(steps).job("reduce", workload_types::vector);
 }
 
-/// The sign bit of negative keys is inverted, so that they have the order of unsigned integers. Inverted keys have the
-/// opposite order.
+/// The sign bit of negative keys is inverted, so that they have the order of unsigned integers.
+/// Inverted keys have the opposite order.
 template <class T>
 constexpr std::uint32_t flip_of(Reduction reduction) {
   const std::uint32_t sign = std::is_same_v<T, std::int32_t> ? 0x8000'0000u : 0u;
@@ -206,6 +204,4 @@ Job reduce(Reduction reduction, Read<std::uint64_t> x, Write<std::uint64_t> resu
   return with_places(reduction, x, results, places);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

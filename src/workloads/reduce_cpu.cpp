@@ -10,11 +10,7 @@
 #include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class T = hn::TFromD<D>>
@@ -41,7 +37,8 @@ std::size_t largest_part(D d, const T* x, std::size_t i, std::size_t n, Key flip
                       [&](std::size_t k) HWY_ATTR { return hn::Xor(flips, keys_at(d, x + k)); });
 }
 
-/// Returns the first place from `i` on with `key`. If none of the vectors has it, returns their end.
+/// Returns the first place from `i` on with `key`. If none of the vectors has it, returns their
+/// end.
 template <class D, class T, class Key = hn::TFromD<D>>
 std::size_t find_part(D d, const T* x, std::size_t i, std::size_t n, Key key) {
   const auto wanted = hn::Set(d, key);
@@ -52,8 +49,8 @@ std::size_t find_part(D d, const T* x, std::size_t i, std::size_t n, Key key) {
   return i;
 }
 
-/// Returns the place of the first element with the largest key. Finds the first block of 1024 elements that has it, then
-/// its place in the block: that is cheaper than a place in each lane.
+/// Returns the place of the first element with the largest key. Finds the first block of 1024
+/// elements that has it, then its place in the block: that is cheaper than a place in each lane.
 template <class Key, class T>
 std::size_t first_largest(const T* x, std::size_t n, Key flip) {
   constexpr std::size_t block = 1024;
@@ -88,18 +85,11 @@ std::size_t largest_long(const std::uint64_t* x, std::size_t n, std::uint32_t fl
   return first_largest(x, n, wide_flip<std::uint64_t>(flip));
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(sum_of_floats);
@@ -195,8 +185,5 @@ WYE_REDUCE(std::uint32_t)
 WYE_REDUCE(std::uint64_t)
 #undef WYE_REDUCE
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

@@ -3,9 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// Returns the number in the type of exact sums.
@@ -96,6 +94,4 @@ std::vector<std::uint32_t> places(Reduction reduction, std::span<const std::uint
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -11,9 +11,7 @@
 #include "steps.hpp"
 #include "subgroups.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 const auto& points_kernel() {
@@ -54,10 +52,11 @@ std::vector<Macro> macro_if(bool is_defined, const char* name) {
   return is_defined ? std::vector<Macro>{{.name = name, .value = ""}} : std::vector<Macro>();
 }
 
-/// Makes the last step of a pass. The items of a tile are invocations of the GLSL text. A block of CUDA has a tile.
-/// If `is_bound`, the variant with subgroups has its buffers as descriptors. Lavapipe 22.3 reads and writes descriptors in a
-/// quarter of the time of addresses. If `has_passes`, the text can keep channels between passes. On lavapipe this takes time
-/// even if there is one pass.
+/// Makes the last step of a pass. The items of a tile are invocations of the GLSL text. A block of
+/// CUDA has a tile. If `is_bound`, the variant with subgroups has its buffers as descriptors.
+/// Lavapipe 22.3 reads and writes descriptors in a quarter of the time of addresses. If
+/// `has_passes`, the text can keep channels between passes. On lavapipe this takes time even if
+/// there is one pass.
 auto make_paint_kernel(bool is_bound, bool has_passes) {
   return make_kernel_with_shared_reads<Read<std::uint32_t>, Read<std::uint32_t>, Read<std::uint32_t>,
                                        Write<std::uint32_t>, PicturePass>(
@@ -72,8 +71,8 @@ const auto& paint_kernel(bool is_bound, bool has_passes) {
   return kernels[(is_bound ? 2u : 0u) + (has_passes ? 1u : 0u)];
 }
 
-/// Whether every Vulkan device can bind an operand: descriptors cover at least 2^27 bytes, and begin at a multiple of at most
-/// 256 bytes.
+/// Whether every Vulkan device can bind an operand: descriptors cover at least 2^27 bytes, and
+/// begin at a multiple of at most 256 bytes.
 bool can_be_bound(const wye::detail::Operand& operand) {
   return operand.bytes() <= Bytes{std::uint64_t{1} << 27} && operand.offset * operand.size % 256 == 0;
 }
@@ -189,7 +188,8 @@ void add_passes(Steps& steps, const Scratch<std::uint32_t>& strokes, std::uint64
   pass.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, strokes_of_pass));
   const std::uint64_t tiles = tiles_of(pass), bins = bins_of(pass);
   const Scratch<std::uint32_t> masks(bins * words_of_mask(pass)), hits(words_of_hits(pass));
-  // Channels between passes. Passes use two memories alternately, and read the channels of the pass before.
+  // Channels between passes. Passes use two memories alternately, and read the channels of the pass
+  // before.
   const std::uint64_t channels = 3 * std::uint64_t{picture.width} * picture.height;
   const bool has_passes = count > strokes_of_pass;
   const Scratch<std::uint32_t> sums[] = {
@@ -336,6 +336,4 @@ Job render_timeline(Read<TimelinePoint> points, Write<std::uint32_t> pixels, Pic
   return std::move(steps).job("render_timeline", workload_types::rendering);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

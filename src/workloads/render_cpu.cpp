@@ -11,11 +11,7 @@
 #include "cpu.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// A stroke in vectors.
@@ -35,9 +31,9 @@ class StrokeBrush {
         green_(hn::Set(D(), s.green)),
         blue_(hn::Set(D(), s.blue)) {}
 
-  /// Blends the pixels [first, last) of a row, and up to a vector beyond: a stroke does not change pixels that it does not
-  /// cover. `x` and `y` are the centre of pixel 0 from the stroke's first end, and `part` is the product of `y` with the part of
-  /// the segment for each pixel of height.
+  /// Blends the pixels [first, last) of a row, and up to a vector beyond: a stroke does not change
+  /// pixels that it does not cover. `x` and `y` are the centre of pixel 0 from the stroke's first
+  /// end, and `part` is the product of `y` with the part of the segment for each pixel of height.
   HWY_INLINE void blend(float x, float y, float part, std::size_t first, std::size_t last, float* red,
                         float* green, float* blue) const {
     const D d;
@@ -65,7 +61,8 @@ class StrokeBrush {
   V along_x_, along_y_, part_, fade_, begin_, opacity_, red_, green_, blue_;
 };
 
-/// Draws a stroke. Its pixels in a row are those of its box and of the strip around the line through its segment.
+/// Draws a stroke. Its pixels in a row are those of its box and of the strip around the line
+/// through its segment.
 void draw_stroke(const PictureStroke& given, const PaintedRows& rows) {
   const PictureStroke s = given;
   const StrokeBrush brush(s);
@@ -118,18 +115,11 @@ void write_row(const float* red, const float* green, const float* blue, std::uin
   write_part(hn::CappedTag<float, 1>(), red, green, blue, pixels, done, count);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(draw_stroke);
@@ -390,8 +380,5 @@ void render_paint(Range range, std::span<const std::uint32_t> strokes, std::span
   }
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

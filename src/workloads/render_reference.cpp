@@ -5,9 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 struct ExactColor {
@@ -38,7 +36,8 @@ class ExactPicture {
     }
   }
 
-  /// Draws the segment from x, y to x + along_x, y + along_y, whose edge fades between two distances.
+  /// Draws the segment from x, y to x + along_x, y + along_y, whose edge fades between two
+  /// distances.
   void draw(double x, double y, double along_x, double along_y, double inner, double outer, double opacity,
             ExactColor paint) {
     const double square = along_x * along_x + along_y * along_y;
@@ -169,6 +168,4 @@ std::vector<double> render_timeline(std::span<const TimelinePoint> points, Pictu
 }
 
 }  // namespace reference
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -4,9 +4,7 @@
 #include "rows.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -48,6 +46,4 @@ Job rms_norm(Read<bfloat16> x, ReadWrite<bfloat16> residual, Read<bfloat16> weig
   return rms_norm_of_sums<bfloat16>({x, residual, weight, std::span<const bfloat16>(), result}, options);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -3,9 +3,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -42,6 +40,4 @@ std::vector<double> rms_norm(std::span<const bfloat16> x, std::span<const bfloat
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -11,9 +11,7 @@
 #include "rows.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// Heads that a shader can rotate without too many iterations.
@@ -109,6 +107,4 @@ Job rope(ReadWrite<bfloat16> x, Read<std::uint32_t> positions, std::uint64_t hea
   return rope_job(x, positions, head_size, options);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -2,12 +2,10 @@
 /// Rotations of pairs of elements, as kernels and on the host.
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// A kernel parameter, also declared in `shaders/include/rope.glsl` and `.cuh`. A team of 2^lanes_log2 items rotates at most
-/// `team_heads` heads of one row, an item two pairs at a time.
+/// A kernel parameter, also declared in `shaders/include/rope.glsl` and `.cuh`. A team of
+/// 2^lanes_log2 items rotates at most `team_heads` heads of one row, an item two pairs at a time.
 struct Rotation {
   std::uint32_t rows = 0;
   std::uint32_t heads = 0;  ///< of a row
@@ -32,8 +30,8 @@ constexpr std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
   return a1 * b1 + (one >> 32) + (other >> 32);
 }
 
-/// Returns the turns for each position that pair i rotates by, ratio^i / (2 pi), in units of 2^-64. The product with a
-/// position, modulo 2^64, is the angle without its whole turns.
+/// Returns the turns for each position that pair i rotates by, ratio^i / (2 pi), in units of 2^-64.
+/// The product with a position, modulo 2^64, is the angle without its whole turns.
 constexpr std::uint64_t frequency(std::uint32_t i, std::uint64_t ratio) {
   std::uint64_t turns = 0x28be'60db'9391'054a;
   for (; i != 0; i >>= 1) {
@@ -48,7 +46,8 @@ struct Turn {
   float sine = 0;
 };
 
-/// Returns the cosine and the sine of an angle in units of 2^-64 turns. `shaders/include/rope.glsl` has the same polynomials.
+/// Returns the cosine and the sine of an angle in units of 2^-64 turns. `shaders/include/rope.glsl`
+/// has the same polynomials.
 constexpr Turn turn_by(std::uint64_t angle) {
   const auto top = static_cast<std::uint32_t>(angle >> 32);
   const std::uint32_t quarter = (top + 0x2000'0000u) >> 30;
@@ -62,6 +61,4 @@ constexpr Turn turn_by(std::uint64_t angle) {
   return (quarter & 2) == 0 ? turned : Turn{-turned.cosine, -turned.sine};
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -1,4 +1,5 @@
-// Sums of the rows of a sparse matrix times a vector. Included once per instruction set, as Highway's own headers are.
+// Sums of the rows of a sparse matrix times a vector. Included once per instruction set, as
+// Highway's own headers are.
 #if defined(WYE_WORKLOADS_ROW_ADDER) == defined(HWY_TARGET_TOGGLE)
 #ifdef WYE_WORKLOADS_ROW_ADDER
 #undef WYE_WORKLOADS_ROW_ADDER
@@ -13,14 +14,11 @@
 #include <span>
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 
-/// Adds up the products of the elements of rows and those of a vector. The latter are scattered in memory, so the adder
-/// first fetches a batch of products, without data-dependent branches. It then adds them up row by row.
+/// Adds up the products of the elements of rows and those of a vector. The latter are scattered in
+/// memory, so the adder first fetches a batch of products, without data-dependent branches. It then
+/// adds them up row by row.
 class RowAdder {
  public:
   /// `x` has `size` elements; a column beyond counts as 0. If `values` is null, they are all 1.
@@ -28,7 +26,8 @@ class RowAdder {
            std::span<const std::uint32_t> columns)
       : x_(x), values_(values), size_(size), offsets_(offsets), columns_(columns) {}
 
-  /// Sets `sums[i]` to the sum of row `first + i`; of rows with more than 512 elements, to `sum_of_many(begin, end)`.
+  /// Sets `sums[i]` to the sum of row `first + i`; of rows with more than 512 elements, to
+  /// `sum_of_many(begin, end)`.
   template <class F>
   void add(std::uint64_t first, std::size_t count, float* sums, F sum_of_many) {
     for (std::size_t i = 0; i < count;) {
@@ -37,8 +36,8 @@ class RowAdder {
         sums[i++] = sum_of_many(begin, end);
         continue;
       }
-      // A batch has as many rows as fit. Each begins at the end of the previous row, unless the offsets are
-      // invalid.
+      // A batch has as many rows as fit. Each begins at the end of the previous row, unless the
+      // offsets are invalid.
       std::size_t last = i + 1;
       std::uint32_t reach = end;
       while (last < count && begin_of(first + last) == reach && end_of(first + last) - begin <= batch)
@@ -118,11 +117,7 @@ class RowAdder {
   float fetched_[batch + HWY_LANES(float)] = {};
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -9,11 +9,10 @@
 
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// A kernel parameter, also declared in `shaders/include/layer_norm.glsl`, which documents the phases, and `.cuh`.
+/// A kernel parameter, also declared in `shaders/include/layer_norm.glsl`, which documents the
+/// phases, and `.cuh`.
 struct NormStep {
   float epsilon = 0;
   std::uint32_t centered = 0;  ///< 1: the mean is subtracted
@@ -37,8 +36,8 @@ struct NormOperands {
   Write<T> result;
 };
 
-/// Returns the reason, for `workload`, if the sizes of operands or epsilon are invalid. Does not check the size of the bias, nor
-/// that of an empty residual.
+/// Returns the reason, for `workload`, if the sizes of operands or epsilon are invalid. Does not
+/// check the size of the bias, nor that of an empty residual.
 template <class T>
 std::optional<std::string> no_row_norm(const std::string& workload, const NormOperands<T>& operands,
                                        float epsilon);
@@ -51,6 +50,4 @@ void add_row_norm(Steps& steps, const NormOperands<T>& operands, NormStep norm);
 template <class T>
 Job row_norm(const std::string& workload, const NormOperands<T>& operands, NormStep norm);
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -1,8 +1,6 @@
 #include "rows.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 std::string name_of(const std::string& what, std::string_view workload, std::uint64_t size) {
@@ -43,6 +41,4 @@ std::optional<std::string> not_as_long(std::string_view workload, std::string_vi
          std::to_string(size_of_y) + " elements).";
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

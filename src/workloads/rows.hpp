@@ -11,12 +11,11 @@
 
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// The longest stretch of a row that one workgroup of 256 works on alone. A longer row is cut into pieces of
-/// this length and processed in two steps: sums of each piece, then the result from the sums of the row.
+/// The longest stretch of a row that one workgroup of 256 works on alone. A longer row is cut into
+/// pieces of this length and processed in two steps: sums of each piece, then the result from the
+/// sums of the row.
 inline constexpr std::uint32_t longest_piece = 65536;
 
 /// The type of sums of `T`: float for elements of 16 bits.
@@ -39,14 +38,16 @@ inline constexpr Extent3 row_tile{1024}, piece_tile{256};
 
 /// Returns the reason, for `workload`, if a matrix of `size` numbers cannot have rows of `columns`.
 std::optional<std::string> no_rows(std::string_view workload, std::uint64_t size, std::uint64_t columns);
-/// The same if a vector x of `size` numbers cannot have one row for each of `rows` results (or `of_rows`).
+/// The same if a vector x of `size` numbers cannot have one row for each of `rows` results (or
+/// `of_rows`).
 std::optional<std::string> no_columns(std::string_view workload, std::uint64_t size, std::uint64_t rows,
                                       std::string_view of_rows = "results");
 /// The same if vectors `x` and `y` do not have the same size.
 std::optional<std::string> not_as_long(std::string_view workload, std::string_view x, std::uint64_t size,
                                        std::string_view y, std::uint64_t size_of_y);
 
-/// Distributes valid rows, which may be empty: about four columns per item, until 256 items share a piece.
+/// Distributes valid rows, which may be empty: about four columns per item, until 256 items share a
+/// piece.
 inline RowSplit split_of(std::uint64_t rows, std::uint64_t columns) {
   RowSplit split{.rows = static_cast<std::uint32_t>(rows), .columns = static_cast<std::uint32_t>(columns)};
   while (split.lanes_log2 < 8 && columns > (std::uint64_t{4} << split.lanes_log2)) ++split.lanes_log2;
@@ -69,7 +70,8 @@ struct Piece {
   std::uint64_t size;
 };
 
-/// Returns the pieces that the items of `range` process. Ranges of a multiple of 256 items have whole pieces.
+/// Returns the pieces that the items of `range` process. Ranges of a multiple of 256 items have
+/// whole pieces.
 inline Range pieces_of(Range range, RowSplit split) {
   const Range items = below(range, split.all_pieces() << split.lanes_log2);
   return {items.first >> split.lanes_log2, items.last >> split.lanes_log2, range.grid};
@@ -82,6 +84,4 @@ inline Piece piece(std::uint64_t number, RowSplit split) {
           std::min<std::uint64_t>(longest_piece, split.columns - column)};
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

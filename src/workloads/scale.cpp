@@ -8,9 +8,7 @@
 #include "scale_kernels.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -71,6 +69,4 @@ Job scale(Read<std::uint64_t> factors, ReadWrite<std::uint64_t> x) {
   return scale_rows(kernels::scale_uint64, factors, x);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

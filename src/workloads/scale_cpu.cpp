@@ -7,11 +7,7 @@
 #include "cpu.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class T = hn::TFromD<D>>
@@ -28,18 +24,11 @@ void scale_vectors(T* x, std::size_t n, T factor) {
 void scale_floats(float* x, std::size_t n, float factor) { scale_vectors(x, n, factor); }
 void scale_words(std::uint32_t* x, std::size_t n, std::uint32_t factor) { scale_vectors(x, n, factor); }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(scale_floats);
@@ -91,8 +80,5 @@ WYE_SCALE(std::uint32_t)
 WYE_SCALE(std::uint64_t)
 #undef WYE_SCALE
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

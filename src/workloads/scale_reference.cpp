@@ -3,9 +3,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -51,6 +49,4 @@ std::vector<std::uint64_t> scale(std::span<const std::uint64_t> factors, std::sp
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -5,9 +5,7 @@
 #include "scan_kernels.hpp"
 #include "subgroups.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -43,8 +41,8 @@ const auto& scan_kernel(std::uint64_t) {
   return kernel;
 }
 
-/// Adds the steps: the sums of all pieces, their exclusive scan, and the scan of each piece from its offset on. A row has
-/// at most 2^15 pieces, so that the sums of its pieces are one piece.
+/// Adds the steps: the sums of all pieces, their exclusive scan, and the scan of each piece from
+/// its offset on. A row has at most 2^15 pieces, so that the sums of its pieces are one piece.
 template <class T>
 void add_scan(Steps& steps, const Read<T>& x, const Write<SumOf<T>>& sums, RowSplit split,
               std::uint32_t exclusive) {
@@ -90,6 +88,4 @@ Job scan(Scan scan, Read<bfloat16> x, Write<float> sums, std::optional<std::uint
   return scan_job(scan, x, sums, columns);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

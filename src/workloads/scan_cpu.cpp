@@ -6,14 +6,11 @@
 #include "cpu.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Operations on a vector of at most 128 bits: its prefix sums, the same from zero on, and its last lane in all lanes.
+/// Operations on a vector of at most 128 bits: its prefix sums, the same from zero on, and its last
+/// lane in all lanes.
 #if HWY_TARGET == HWY_SCALAR
 template <class D>
 hn::Vec<D> sums_upto(D, hn::Vec<D> v) {
@@ -44,9 +41,9 @@ hn::Vec<D> last_of(D, hn::Vec<D> v) {
 }
 #endif
 
-/// Computes prefix sums of `n` elements, plus `total`, to which it adds their sum. `to` may be `x`. The sums of vectors of
-/// 128 bits are added one after the other in blocks of 256 elements, and those of blocks in `Total`: that bounds the
-/// rounding error.
+/// Computes prefix sums of `n` elements, plus `total`, to which it adds their sum. `to` may be `x`.
+/// The sums of vectors of 128 bits are added one after the other in blocks of 256 elements, and
+/// those of blocks in `Total`: that bounds the rounding error.
 template <bool exclusive, class T, class Total>
 void prefix_sums(const T* x, T* to, std::size_t n, Total& total) {
   constexpr std::size_t block = 256;
@@ -93,18 +90,11 @@ void scan_longs(const std::uint64_t* x, std::uint64_t* to, std::size_t n, std::u
   prefix_sums(x, to, n, total, exclusive);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(scan_floats);
@@ -162,8 +152,5 @@ WYE_SCAN(std::uint32_t)
 WYE_SCAN(std::uint64_t)
 #undef WYE_SCAN
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

@@ -2,9 +2,7 @@
 
 #include <type_traits>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class R, class T>
@@ -52,6 +50,4 @@ std::vector<std::uint64_t> scan(Scan scan, std::span<const std::uint64_t> x, std
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -8,9 +8,7 @@
 
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// The arguments of a job.
 template <class T>
@@ -34,12 +32,13 @@ struct SequenceArguments {
   std::uint64_t slots() const { return cache->keys.size() / (cache->capacity * key_columns()); }
 };
 
-/// Completes the shape and finds the most keys that a row sees. Returns the reason if the arguments are invalid.
+/// Completes the shape and finds the most keys that a row sees. Returns the reason if the arguments
+/// are invalid.
 template <class T>
 std::optional<std::string> refusal_of_sequences(SequenceArguments<T>& a, std::uint64_t& longest);
 
-/// Sets `places` to the place of each row (cached_rows.hpp). With `positions`, one word more of each row follows all places:
-/// the position of the row in its sequence.
+/// Sets `places` to the place of each row (cached_rows.hpp). With `positions`, one word more of
+/// each row follows all places: the position of the row in its sequence.
 template <class T>
 void add_sequence_places(Steps& steps, const SequenceArguments<T>& a, std::uint64_t longest,
                          const Scratch<std::uint32_t>& places, bool positions);
@@ -49,6 +48,4 @@ template <class T>
 void add_sequence_attention(Steps& steps, const SequenceArguments<T>& a, std::uint64_t longest,
                             const Scratch<std::uint32_t>& places);
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

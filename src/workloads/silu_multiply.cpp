@@ -6,9 +6,7 @@
 #include "silu_multiply_kernels.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -51,6 +49,4 @@ Job silu_multiply(Read<bfloat16> gate, Read<bfloat16> up, Write<bfloat16> result
   return silu_job(gate, up, result);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -7,14 +7,11 @@
 #include "exponential.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Takes the exponential of -|gate|, which does not overflow. Gates below -87 count as their limit -0.
+/// Takes the exponential of -|gate|, which does not overflow. Gates below -87 count as their limit
+/// -0.
 template <class D>
 std::size_t silu_part(D d, const float* gate, const float* up, float* to, std::size_t i, std::size_t n) {
   const auto one = hn::Set(d, 1.0f), lowest = hn::Set(d, -87.0f), zero = hn::Zero(d);
@@ -32,18 +29,11 @@ void silu_products(const float* gate, const float* up, float* to, std::size_t n)
   silu_part(hn::CappedTag<float, 1>(), gate, up, to, done, n);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
 HWY_EXPORT(silu_products);
 
@@ -69,8 +59,5 @@ WYE_SILU(half)
 WYE_SILU(bfloat16)
 #undef WYE_SILU
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

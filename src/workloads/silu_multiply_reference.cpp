@@ -3,9 +3,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -35,6 +33,4 @@ std::vector<double> silu_multiply(std::span<const bfloat16> gate, std::span<cons
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -4,9 +4,7 @@
 #include "recipes.hpp"
 #include "similarity_kernels.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 const auto& copy_kernel() {
@@ -36,6 +34,4 @@ Job similarity(Read<float> matrix, Write<float> result, std::uint64_t columns) {
   return std::move(steps).job("similarity", workload_types::matrix);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -2,15 +2,11 @@
 
 #include "cpu.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 void cpu::copy(Range range, std::span<const float> from, std::span<float> to) {
   const Range items = below(range, to.size());
   std::copy(from.data() + items.first, from.data() + items.last, to.data() + items.first);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

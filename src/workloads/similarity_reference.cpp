@@ -4,9 +4,7 @@
 
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 std::vector<double> reference::similarity(std::span<const float> matrix, std::uint64_t columns) {
   const std::vector<double> unit = normalize(matrix, columns);
@@ -19,6 +17,4 @@ std::vector<double> reference::similarity(std::span<const float> matrix, std::ui
   return result;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -5,9 +5,7 @@
 #include "softmax_kernels.hpp"
 #include "subgroups.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 const auto& softmax_whole() {
@@ -47,6 +45,4 @@ Job softmax(ReadWrite<float> matrix, std::uint64_t columns) {
   return std::move(steps).job("softmax", workload_types::vector);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

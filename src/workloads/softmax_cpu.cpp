@@ -11,11 +11,7 @@
 #include "partials.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D>
@@ -25,7 +21,8 @@ std::size_t largest_part(D d, const float* x, std::size_t i, std::size_t n, floa
                       [&](std::size_t k) HWY_ATTR { return hn::Mul(factor, hn::LoadU(d, x + k)); });
 }
 
-/// Returns the largest of x times `scale`, at least the lowest float, which also replaces -infinity.
+/// Returns the largest of x times `scale`, at least the lowest float, which also replaces
+/// -infinity.
 float largest(const float* x, std::size_t n, float scale) {
   float most = std::numeric_limits<float>::lowest();
   const std::size_t done = largest_part(hn::ScalableTag<float>(), x, 0, n, scale, most);
@@ -55,9 +52,9 @@ std::size_t exponentials_part(D d, const float* x, float* out, std::size_t i, st
   return i;
 }
 
-/// Returns the sum of exp(x scale - most), and stores the exponentials in `out`, which may be `x`. Adds 1024
-/// at a time in single precision, which makes the error independent of the row's length. Prefetches `ahead`,
-/// because this loop does not wait for memory.
+/// Returns the sum of exp(x scale - most), and stores the exponentials in `out`, which may be `x`.
+/// Adds 1024 at a time in single precision, which makes the error independent of the row's length.
+/// Prefetches `ahead`, because this loop does not wait for memory.
 template <bool keep>
 float exponentials(const float* x, float* out, std::size_t n, float scale, float most,
                    std::size_t ahead = 0) {
@@ -106,18 +103,11 @@ void apply(float* x, std::size_t n, float scale, ExponentSum row) {
   share(x, n, row.sum);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
 HWY_EXPORT(whole_rows);
 HWY_EXPORT(sum_of_piece);
@@ -159,8 +149,5 @@ ExponentSum exponentiate(std::span<float> x, float scale, float most) {
   return HWY_DYNAMIC_DISPATCH(exponentiate)(x.data(), x.size(), scale, most);
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

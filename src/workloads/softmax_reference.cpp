@@ -4,9 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 std::vector<double> reference::softmax(std::span<const float> matrix, std::uint64_t columns, double scale) {
   std::vector<double> result(matrix.begin(), matrix.end());
@@ -21,6 +19,4 @@ std::vector<double> reference::softmax(std::span<const float> matrix, std::uint6
   return result;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

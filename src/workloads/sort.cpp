@@ -4,9 +4,7 @@
 #include "recipes.hpp"
 #include "sort_kernels.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 using Word = std::uint32_t;
@@ -74,7 +72,8 @@ void add_sort(Steps& steps, const Read<T>& keys, const Read<Word>& values, const
   if (shape.tiles == 1)
     return steps.add(scatter_kernel<T>(), shape.items(), keys, values, sorted, sorted_values, none, shape);
 
-  // Passes of 8 bits from the lowest on. Their number is even: they write a scratch memory and the results in turn.
+  // Passes of 8 bits from the lowest on. Their number is even: they write a scratch memory and the
+  // results in turn.
   const std::uint64_t size = std::uint64_t{shape.rows} * shape.columns;
   const bool has_values = sorted_values.size() != 0, has_all = shape.keep == shape.columns;
   const Write<Word> no_values = std::span<Word>();
@@ -155,6 +154,4 @@ WYE_SORT(std::uint32_t)
 WYE_SORT(std::uint64_t)
 #undef WYE_SORT
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

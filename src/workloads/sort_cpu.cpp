@@ -20,10 +20,7 @@
 
 #ifndef WYE_WORKLOADS_DIGIT
 #define WYE_WORKLOADS_DIGIT
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 /// A number made of a key k: ((k ^ flip) - low >> shift) & mask.
 template <class Key>
 struct Digit {
@@ -32,18 +29,11 @@ struct Digit {
   Key mask;
   int shift;
 };
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class T, class Key = hn::TFromD<D>>
@@ -145,21 +135,15 @@ void digits_long(const std::uint64_t* x, std::size_t n, Digit<std::uint64_t> dig
 }
 void distribute_long(const Distribution<std::uint64_t, std::uint64_t>& from) { distribute(from); }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
-/// The longest row that one thread sorts at once, in its caches. Longer rows are distributed to buckets first.
+/// The longest row that one thread sorts at once, in its caches. Longer rows are distributed to
+/// buckets first.
 constexpr std::uint32_t longest_line = 32768;
 
 HWY_EXPORT(range_float);
@@ -295,7 +279,8 @@ class LineMemory {
   std::unique_ptr<std::uint32_t[]> values_;
 };
 
-/// While one lives, its thread compares floats as IEEE 754 says. Hosts may have threads that take denormal numbers for zeros.
+/// While one lives, its thread compares floats as IEEE 754 says. Hosts may have threads that take
+/// denormal numbers for zeros.
 class ExactComparisons {
  public:
   ExactComparisons() {
@@ -309,14 +294,16 @@ class ExactComparisons {
   std::fenv_t before_;
 };
 
-/// Sorts lines. Reuses the memory that it needs. Lives on one thread, in one call of a host function.
+/// Sorts lines. Reuses the memory that it needs. Lives on one thread, in one call of a host
+/// function.
 template <class T>
 class LineSorter {
  public:
   explicit LineSorter(std::uint32_t flip) : flip_(flip) {}
 
-  /// Sorts by insertion if the line is short, and by vqsort if its keys have more than a digit and no values. Otherwise sorts by
-  /// the digits of the difference to the smallest key, from the lowest on.
+  /// Sorts by insertion if the line is short, and by vqsort if its keys have more than a digit and
+  /// no values. Otherwise sorts by the digits of the difference to the smallest key, from the
+  /// lowest on.
   void sort(ConstLine<T> from, std::size_t n, Line<T> to) {
     if (n <= 32) return insert(from, n, to);
     const KeyRange<Key> range = range_of(from.keys, n, flip_);
@@ -368,8 +355,9 @@ class LineSorter {
     }
   }
 
-  /// Sorts by Highway's vqsort, which is not stable, if equal elements have the same bits: there is no -0 and no NaN. Its
-  /// version 1.0 does not sort infinities, which therefore are the largest finite numbers until the others are sorted.
+  /// Sorts by Highway's vqsort, which is not stable, if equal elements have the same bits: there is
+  /// no -0 and no NaN. Its version 1.0 does not sort infinities, which therefore are the largest
+  /// finite numbers until the others are sorted.
   template <class ForPieces>
   bool sort_keys(ForPieces for_pieces, T* to) {
     const bool descending = flip_ == key_flip<T>(true);
@@ -396,7 +384,8 @@ class LineSorter {
     return true;
   }
 
-  /// Replaces infinities by the largest finite numbers, and counts them. Returns whether equal elements have the same bits.
+  /// Replaces infinities by the largest finite numbers, and counts them. Returns whether equal
+  /// elements have the same bits.
   static bool replace_infinities(std::span<float> elements, std::array<std::size_t, 2>& infinities) {
     for (float& x : elements) {
       if (std::isnan(x) || (x == 0.0f && std::signbit(x))) return false;
@@ -478,8 +467,9 @@ void for_segments(Range range, const SortShape& shape, F f) {
   });
 }
 
-/// Return the index of the first places of the buckets in a segment, of the limits of a row, and of the first places of the
-/// buckets in the sorted row. The memory has places for each tile, of which a longer row has more than 16.
+/// Return the index of the first places of the buckets in a segment, of the limits of a row, and of
+/// the first places of the buckets in the sorted row. The memory has places for each tile, of which
+/// a longer row has more than 16.
 std::uint64_t starts_of(std::uint64_t row, std::uint64_t segment, const SortShape& shape) {
   return (row * shape.tiles + segment) * buckets;
 }
@@ -667,8 +657,5 @@ WYE_SORT(std::uint32_t)
 WYE_SORT(std::uint64_t)
 #undef WYE_SORT
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

@@ -5,9 +5,7 @@
 #include <numeric>
 #include <type_traits>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 /// Returns whether `a` is before `b` in ascending order. NaN is after all numbers.
@@ -67,6 +65,4 @@ std::vector<std::uint32_t> sorted_columns(std::span<const std::uint64_t> keys, s
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -1,5 +1,6 @@
 #pragma once
-/// The distribution of the rows of a matrix over tiles, for sort and top_k, and the order of elements.
+/// The distribution of the rows of a matrix over tiles, for sort and top_k, and the order of
+/// elements.
 #include <wye/base/half.hpp>
 
 #include <algorithm>
@@ -9,9 +10,7 @@
 
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// The elements that one workgroup of 256 sorts: whole rows, or a part of a longer row.
 inline constexpr std::uint32_t sorted_tile = 2048;
@@ -36,7 +35,8 @@ struct SortShape {
                      : (std::uint64_t{rows} + rows_per_tile - 1) / rows_per_tile;
   }
   Extent3 items() const { return flat(columns == 0 ? 0 : 256 * all_tiles()); }
-  /// Of each row, 256 items add up the counts of its tiles if they are few. Otherwise, a workgroup adds up those of a digit.
+  /// Of each row, 256 items add up the counts of its tiles if they are few. Otherwise, a workgroup
+  /// adds up those of a digit.
   std::uint64_t scan_items_of_row() const { return tiles <= few_tiles ? 256 : 256 * 256; }
 };
 
@@ -46,8 +46,8 @@ inline constexpr std::uint32_t infinity_of = std::is_integral_v<T>     ? 0u
                                              : std::is_same_v<T, half> ? 0x7c00'0000u
                                                                        : 0x7f80'0000u;
 
-/// The sign bit of integers is inverted, so that their keys have the order of unsigned integers. Inverted keys have the
-/// opposite order.
+/// The sign bit of integers is inverted, so that their keys have the order of unsigned integers.
+/// Inverted keys have the opposite order.
 template <class T>
 constexpr std::uint32_t key_flip(bool descending) {
   const std::uint32_t sign = std::is_same_v<T, std::int32_t> ? 0x8000'0000u : 0u;
@@ -79,8 +79,8 @@ constexpr KeyOf<T> wide_flip(std::uint32_t flip) {
   return static_cast<KeyOf<T>>(std::int64_t{static_cast<std::int32_t>(flip)});
 }
 
-/// Returns a number that has the order of the elements. All NaN have the largest number, and both zeros the same one. The
-/// number of 16 bits is in the upper half.
+/// Returns a number that has the order of the elements. All NaN have the largest number, and both
+/// zeros the same one. The number of 16 bits is in the upper half.
 template <class T>
 KeyOf<T> key_of(T element, std::uint32_t flip) {
   if constexpr (sizeof(T) == 8) {
@@ -127,6 +127,4 @@ void for_rows(Range range, const SortShape& shape, F f) {
     f(row);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

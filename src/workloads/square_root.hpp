@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Returns the square root of a square number; nothing for others.
 inline std::optional<std::uint64_t> square_root(std::uint64_t square) {
@@ -16,6 +14,4 @@ inline std::optional<std::uint64_t> square_root(std::uint64_t square) {
   return root * root == square ? std::optional(root) : std::nullopt;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

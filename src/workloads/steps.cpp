@@ -1,8 +1,6 @@
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 Job Steps::job(std::string name, WorkloadType type) && {
   if (error_) return Job::failed(std::move(name), type, *std::move(error_));
@@ -15,6 +13,4 @@ Job refused(std::string name, WorkloadType type, std::string sentence) {
   return Job::failed(std::move(name), type, Error(Errc::invalid_argument, std::move(sentence)));
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

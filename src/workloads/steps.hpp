@@ -12,9 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Collects calls that execute in order, and makes a job of them.
 class Steps {
@@ -66,9 +64,9 @@ Job refused(std::string name, WorkloadType type, std::string sentence);
 /// Rows, columns and nodes are 32-bit numbers in kernels, and signed where drivers index with them.
 inline constexpr std::uint64_t largest_dimension = 0x7fff'ffff;
 
-/// Flat grids have rows of 2^23 items: any number of items fits into 65,535 workgroups of 256 per dimension.
-/// The last row may have items beyond the end, which are ignored. `shaders/include/flat.glsl` and `flat.cuh`
-/// have the same number.
+/// Flat grids have rows of 2^23 items: any number of items fits into 65,535 workgroups of 256 per
+/// dimension. The last row may have items beyond the end, which are ignored.
+/// `shaders/include/flat.glsl` and `flat.cuh` have the same number.
 inline constexpr std::uint64_t flat_width = std::uint64_t{1} << 23;
 constexpr Extent3 flat(std::uint64_t items) {
   return items <= flat_width ? Extent3(items) : Extent3(flat_width, (items + flat_width - 1) / flat_width);
@@ -79,6 +77,4 @@ constexpr Range below(Range range, std::uint64_t items) {
   return {std::min(range.first, items), std::min(range.last, items), range.grid};
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

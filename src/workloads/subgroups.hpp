@@ -8,13 +8,11 @@
 #include "kernel_text.hpp"
 #include "variants.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// Makes the variant `<name>_subgroups` of a GLSL text: the same text with SUBGROUPS defined, which adds in the same order,
-/// except scan.glsl. Only `adapters` that have subgroup operations run it. Tests define other macros. `tile` is the items of a
-/// workgroup, unless each invocation has one.
+/// Makes the variant `<name>_subgroups` of a GLSL text: the same text with SUBGROUPS defined, which
+/// adds in the same order, except scan.glsl. Only `adapters` that have subgroup operations run it.
+/// Tests define other macros. `tile` is the items of a workgroup, unless each invocation has one.
 template <class... P>
 Result<Kernel<P...>> make_subgroups_kernel(const KernelText& text, std::vector<std::string> parameters,
                                            std::vector<AdapterType> adapters = tiled_adapters(),
@@ -30,7 +28,8 @@ Result<Kernel<P...>> make_subgroups_kernel(const KernelText& text, std::vector<s
                              .features = {Feature::subgroups}});
 }
 
-/// Makes a kernel of `text` and of a host function. GPUs choose between the GLSL text with and without subgroups.
+/// Makes a kernel of `text` and of a host function. GPUs choose between the GLSL text with and
+/// without subgroups.
 template <class... P>
 Result<Kernel<P...>> make_kernel_with_subgroups(const KernelText& text, std::vector<std::string> parameters,
                                                 typename Kernel<P...>::Source host_function) {
@@ -38,9 +37,10 @@ Result<Kernel<P...>> make_kernel_with_subgroups(const KernelText& text, std::vec
   return with_variant(std::move(kernel), make_subgroups_kernel<P...>(text, std::move(parameters)));
 }
 
-/// The same for texts whose invocations exchange the values they read. The text with subgroups names all types of adapters: CPUs
-/// prefer it, too, because lavapipe reads memory one lane at a time, but exchanges values of lanes in one instruction. Both texts
-/// have `macros`, the one with subgroups also `others`.
+/// The same for texts whose invocations exchange the values they read. The text with subgroups
+/// names all types of adapters: CPUs prefer it, too, because lavapipe reads memory one lane at a
+/// time, but exchanges values of lanes in one instruction. Both texts have `macros`, the one with
+/// subgroups also `others`.
 template <class... P>
 Result<Kernel<P...>> make_kernel_with_shared_reads(const KernelText& text,
                                                    std::vector<std::string> parameters, Tiles tiles,
@@ -56,6 +56,4 @@ Result<Kernel<P...>> make_kernel_with_shared_reads(const KernelText& text,
                                                   std::move(macros), tiles.glsl));
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -9,9 +9,7 @@
 #include "steps.hpp"
 #include "thread_simulation_kernels.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 const auto& thread_simulation_kernel() {
@@ -81,6 +79,4 @@ Job thread_simulation(Write<SimulatedThread> last, Write<ThreadDepth> depths, Wr
   return std::move(steps).job("thread_simulation", workload_types::simulation);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -5,10 +5,7 @@
 
 #include "cpu.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 constexpr std::uint32_t no_chain = ~0u;
@@ -31,7 +28,8 @@ void add_chains(ThreadDepth& depth, ThreadDepth more) {
   }
 }
 
-/// Follows the chains [first, last), which are counted by depth. The counts of small depths are added at the end.
+/// Follows the chains [first, last), which are counted by depth. The counts of small depths are
+/// added at the end.
 void follow(std::uint64_t first, std::uint64_t last, std::span<SimulatedThread> threads,
             std::span<ThreadDepth> depths, std::uint64_t limit, std::uint32_t max_depth) {
   std::array<ThreadDepth, 64> counts;
@@ -72,7 +70,4 @@ void thread_simulation(Range range, std::span<SimulatedThread> last, std::span<T
   }
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu

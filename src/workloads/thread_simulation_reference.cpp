@@ -2,9 +2,7 @@
 
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 reference::ThreadSimulation reference::thread_simulation(std::uint32_t threads,
                                                          ThreadSimulationOptions options) {
@@ -37,6 +35,4 @@ reference::ThreadSimulation reference::thread_simulation(std::uint32_t threads,
   return made;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -6,9 +6,7 @@
 #include "steps.hpp"
 #include "timeline_kernels.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 const auto& timeline_kernel() {
@@ -37,6 +35,4 @@ Job timeline(Read<Evidence> evidence, Write<TimelinePoint> points, TimelineOptio
   return std::move(steps).job("timeline", workload_types::timeline);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

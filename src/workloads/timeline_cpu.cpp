@@ -4,11 +4,7 @@
 #include "exponential.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Treats both structs as four floats. The category is copied without arithmetic.
@@ -31,18 +27,11 @@ void place(const float* from, float* to, std::size_t n, float now, float decay) 
   place_part(hn::CappedTag<float, 1>(), from, to, done, n, now, decay);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 
 HWY_EXPORT(place);
 
@@ -55,8 +44,5 @@ void timeline(Range range, std::span<const Evidence> evidence, std::span<Timelin
    reinterpret_cast<float*>(points.data() + items.first), items.size(), now, decay);
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

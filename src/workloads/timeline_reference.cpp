@@ -2,9 +2,7 @@
 
 #include <cmath>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 std::vector<double> reference::timeline(std::span<const Evidence> evidence, TimelineOptions options) {
   std::vector<double> importance;
@@ -18,6 +16,4 @@ std::vector<double> reference::timeline(std::span<const Evidence> evidence, Time
   return importance;
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

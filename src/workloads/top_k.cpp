@@ -4,14 +4,13 @@
 #include "recipes.hpp"
 #include "top_k_kernels.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 using Places = std::uint32_t;
 
-/// Tiles are reduced to half of their elements or less. If more elements are wanted, a row is sorted instead.
+/// Tiles are reduced to half of their elements or less. If more elements are wanted, a row is
+/// sorted instead.
 constexpr std::uint32_t most_selected = sorted_tile / 2;
 
 template <class T>
@@ -19,7 +18,8 @@ const auto& select_kernel() {
   const KernelText& text = sizeof(T) == 2   ? kernels::top_k_select_halves
                            : sizeof(T) == 4 ? kernels::top_k_select_words
                                             : kernels::top_k_select_uint64;
-  // A call of the host reads 128 tiles, to find few candidates that are not among the first elements.
+  // A call of the host reads 128 tiles, to find few candidates that are not among the first
+  // elements.
   static const auto kernel = make_kernel<Read<T>, Read<Places>, Write<T>, Write<Places>, SortShape>(
       text, {"x", "places", "selected", "selected_places", "shape"}, {},
       {host(cpu::top_k_select<T>, {.tile = Extent3(128 * 256)})});
@@ -95,6 +95,4 @@ WYE_TOP_K(std::uint32_t)
 WYE_TOP_K(std::uint64_t)
 #undef WYE_TOP_K
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

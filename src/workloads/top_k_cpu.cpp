@@ -12,30 +12,21 @@
 
 #ifndef WYE_WORKLOADS_TWO_RUNS
 #define WYE_WORKLOADS_TWO_RUNS
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 /// Two runs of numbers of 32 bits. A run may go on with 0 after the largest number.
 struct TwoRuns {
   std::uint32_t first[2] = {};
   std::uint32_t count[2] = {};
 };
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Returns the first place from `i` on whose elements are wanted. If there is none, returns the end of the last vector.
+/// Returns the first place from `i` on whose elements are wanted. If there is none, returns the end
+/// of the last vector.
 template <class D, class T, class F>
 std::size_t find_first(D d, const T* x, std::size_t i, std::size_t n, F is_wanted) {
   constexpr std::size_t line = 64 / sizeof(T), ahead = 32 * line;
@@ -92,18 +83,11 @@ std::size_t below_long(const std::uint64_t* x, std::size_t i, std::size_t n, std
   return find_below(x, i, n, flip, limit);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(in_runs_float);
@@ -111,9 +95,10 @@ HWY_EXPORT(in_runs_half);
 HWY_EXPORT(below_word);
 HWY_EXPORT(below_long);
 
-/// Returns the bits of floats whose keys are below a limit, which is the key of one of them. With fewer instructions than a key
-/// needs, bits are compared with the ends of these runs: the sizes of negative floats descend, and NaN of both signs has the
-/// largest key. Numbers of 16 bits are the upper half of a float.
+/// Returns the bits of floats whose keys are below a limit, which is the key of one of them. With
+/// fewer instructions than a key needs, bits are compared with the ends of these runs: the sizes of
+/// negative floats descend, and NaN of both signs has the largest key. Numbers of 16 bits are the
+/// upper half of a float.
 TwoRuns bits_below(std::uint32_t limit, bool descending, std::uint32_t infinity) {
   constexpr std::uint32_t zero = 0x8000'0000;  // its key, and the bits of -0
   const std::uint32_t negative_infinity = zero + infinity, after_infinity = negative_infinity + 1;
@@ -155,7 +140,8 @@ struct Candidate {
   }
 };
 
-/// Collects the first candidates of a sequence in sorted order. Of equal ones, the smaller index is first.
+/// Collects the first candidates of a sequence in sorted order. Of equal ones, the smaller index is
+/// first.
 template <class T>
 class Selection {
  public:
@@ -280,8 +266,5 @@ WYE_TOP_K(std::uint32_t)
 WYE_TOP_K(std::uint64_t)
 #undef WYE_TOP_K
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

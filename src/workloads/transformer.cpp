@@ -15,9 +15,7 @@
 #include "sequences.hpp"
 #include "steps.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 using Refusal = std::optional<std::string>;
@@ -340,6 +338,4 @@ Job transformer_block(ReadWrite<bfloat16> x, Read<std::uint32_t> offsets,
   return encoder_block<bfloat16>({x, offsets, weights, shape, options});
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

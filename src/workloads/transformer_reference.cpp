@@ -4,9 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 using Doubles = std::vector<double>;
@@ -29,7 +27,8 @@ Doubles elements_of(const WeightMatrix<T>& matrix) {
   return {elements.begin(), elements.end()};
 }
 
-/// Returns the products of the rows of x with the rows of a matrix, plus a bias, which may be empty.
+/// Returns the products of the rows of x with the rows of a matrix, plus a bias, which may be
+/// empty.
 template <class T>
 Doubles times_matrix(const Doubles& x, std::size_t inputs, const WeightMatrix<T>& matrix,
                      const Doubles& bias = {}) {
@@ -89,7 +88,8 @@ void rotate_heads(Doubles& x, std::span<const std::uint32_t> offsets, std::size_
       }
 }
 
-/// Returns the attention of all sequences. A query sees the keys of its sequence, with `causal` up to its own.
+/// Returns the attention of all sequences. A query sees the keys of its sequence, with `causal` up
+/// to its own.
 Doubles attention_in_sequences(const Doubles& q, const Doubles& k, const Doubles& v,
                                std::span<const std::uint32_t> offsets, const TransformerShape& shape,
                                std::optional<float> given_scale, bool causal) {
@@ -183,6 +183,4 @@ WYE_TRANSFORMER(bfloat16)
 
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -7,9 +7,7 @@
 #include "steps.hpp"
 #include "transpose_kernels.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 namespace {
 
 template <class T>
@@ -85,6 +83,4 @@ Job transpose(Read<std::uint32_t> x, Write<std::uint32_t> y, std::uint64_t colum
   return transposed(x, y, columns, batch);
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -11,11 +11,7 @@
 #include "transposed_loads.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Rows and columns of the tile that is transposed at a time, which the first-level cache holds.
@@ -23,8 +19,8 @@ constexpr std::size_t side = 64;
 /// The padding of its rows, in bytes. Rows of powers of two would share sets of the cache.
 constexpr std::size_t padding = 64;
 
-/// From this size on, lines of results are written past the caches, which could not hold them. Otherwise the memory would be read
-/// before it is written.
+/// From this size on, lines of results are written past the caches, which could not hold them.
+/// Otherwise the memory would be read before it is written.
 constexpr std::size_t streamed_bytes = std::size_t{32} << 20;
 
 /// A part of a matrix that is copied to one place.
@@ -75,8 +71,9 @@ using Lanes = hn::CappedTag<std::uint32_t, 16>;
 template <>
 constexpr bool has_strips<std::uint32_t> = true;
 
-/// Transposes 16 rows of x, `x_step` apart, to whole lines of y, `y_step` apart. Writes these past the caches. A line of x is
-/// read by few adjacent loads: other lines of a power of two apart soon take its place.
+/// Transposes 16 rows of x, `x_step` apart, to whole lines of y, `y_step` apart. Writes these past
+/// the caches. A line of x is read by few adjacent loads: other lines of a power of two apart soon
+/// take its place.
 void transpose_strip(const std::uint32_t* x, std::size_t x_step, std::size_t width, std::uint32_t* y,
                      std::size_t y_step) {
   const Lanes d;
@@ -164,18 +161,11 @@ void transpose_bytes(Range range, const std::uint8_t* x, std::uint8_t* y, const 
   transpose_blocks(range, x, y, shape);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
+namespace wye::inline v0::workloads::cpu {
 namespace {
 
 HWY_EXPORT(transpose_words);
@@ -211,8 +201,5 @@ void transpose(Range range, std::span<const std::uint32_t> x, std::span<std::uin
   transpose_as(HWY_DYNAMIC_DISPATCH(transpose_words), range, x, y, shape);
 }
 
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu
 #endif

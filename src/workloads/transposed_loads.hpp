@@ -1,4 +1,5 @@
-// Loads and transposes squares of 4 x 4. Included once per instruction set, as Highway's own headers are.
+// Loads and transposes squares of 4 x 4. Included once per instruction set, as Highway's own
+// headers are.
 #if defined(WYE_WORKLOADS_TRANSPOSED_LOADS) == defined(HWY_TARGET_TOGGLE)
 #ifdef WYE_WORKLOADS_TRANSPOSED_LOADS
 #undef WYE_WORKLOADS_TRANSPOSED_LOADS
@@ -11,11 +12,7 @@
 #include <cstddef>
 
 HWY_BEFORE_NAMESPACE();
-namespace wye {
-inline namespace v0 {
-namespace workloads {
-namespace cpu {
-namespace HWY_NAMESPACE {
+namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 /// Returns four elements of every fourth row, which are `step` apart.
@@ -33,7 +30,8 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_every_fourth(D d, const T* from, std:
 }
 #endif
 
-/// Loads four elements of as many rows as a vector has lanes, `step` apart. Sets `columns[k]` to element k of each row.
+/// Loads four elements of as many rows as a vector has lanes, `step` apart. Sets `columns[k]` to
+/// element k of each row.
 template <class D, class T, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE void load_columns(D d, const T* from, [[maybe_unused]] std::size_t step, V* HWY_RESTRICT columns) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -51,8 +49,8 @@ HWY_INLINE void load_columns(D d, const T* from, [[maybe_unused]] std::size_t st
 #endif
 }
 
-/// Fetches elements of these rows that `load_columns` will load four lines later. `i` is the first element that it loads now, a
-/// multiple of four; four such calls fetch a line of each row.
+/// Fetches elements of these rows that `load_columns` will load four lines later. `i` is the first
+/// element that it loads now, a multiple of four; four such calls fetch a line of each row.
 template <class D, class T>
 HWY_INLINE void fetch_ahead(D, const T* row, std::size_t step, std::size_t i) {
   constexpr std::size_t lines = hwy::HWY_NAMESPACE::MaxLanes(D()) / 4, distance = 256 / sizeof(T);
@@ -60,11 +58,7 @@ HWY_INLINE void fetch_ahead(D, const T* row, std::size_t step, std::size_t i) {
     hwy::Prefetch(row + (i / 4 % 4 * lines + line) * step + i + distance);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace cpu
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -1,7 +1,7 @@
 #pragma once
-/// Kernels of products and of attention, made of equivalent texts. CUDA texts use tensor cores if possible;
-/// those named `<name>_plain` do not. GLSL variants named `<name>_tiled` use shared memory, those named `<name>_cooperative`
-/// cooperative matrices.
+/// Kernels of products and of attention, made of equivalent texts. CUDA texts use tensor cores if
+/// possible; those named `<name>_plain` do not. GLSL variants named `<name>_tiled` use shared
+/// memory, those named `<name>_cooperative` cooperative matrices.
 #include <wye/device/adapter.hpp>
 #include <wye/device/parameter.hpp>
 
@@ -14,20 +14,18 @@
 #include "kernel_text.hpp"
 #include "product.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// Returns `kernel` with another variant. Autotuning chooses between them. Builds without the language of `variant` have no
-/// text for it and return `kernel`.
+/// Returns `kernel` with another variant. Autotuning chooses between them. Builds without the
+/// language of `variant` have no text for it and return `kernel`.
 template <class... P>
 Result<Kernel<P...>> with_variant(Result<Kernel<P...>> kernel, const Result<Kernel<P...>>& variant) {
   if (!kernel || !variant) return kernel;
   return fastest_of(*kernel, {*variant});
 }
 
-/// The types of adapters that run texts with tiles in shared memory: all except CPUs. On the CPU, shared memory costs more than
-/// it saves.
+/// The types of adapters that run texts with tiles in shared memory: all except CPUs. On the CPU,
+/// shared memory costs more than it saves.
 inline const std::vector<AdapterType>& tiled_adapters() {
   static const std::vector<AdapterType> types{AdapterType::integrated, AdapterType::discrete,
                                               AdapterType::virtual_gpu, AdapterType::other};
@@ -75,7 +73,8 @@ Result<ProductKernel<T, C>> make_product_kernel(const KernelText& text,
   return Parameters::make(text, Parameters::names(), std::move(others), std::move(adapters));
 }
 
-/// Makes a product kernel of a GLSL text with cooperative matrices. A workgroup computes 128 x 128 elements of c.
+/// Makes a product kernel of a GLSL text with cooperative matrices. A workgroup computes 128 x 128
+/// elements of c.
 template <class T, class C>
 Result<ProductKernel<T, C>> make_cooperative_kernel(const KernelText& text,
                                                     std::vector<AdapterType> adapters = tiled_adapters()) {
@@ -108,8 +107,8 @@ Result<AttentionKernel<T>> make_attention_kernel(
 /// The items of a workgroup of a GLSL text with tiles: 32 queries.
 inline constexpr std::uint32_t items_of_attention_tile = 32 * items_per_query;
 
-/// Makes the variant `<name>_tiled` of the GLSL text of an attention kernel `K`: the same text with TILED defined, which adds
-/// in the same order. Only `adapters` run it.
+/// Makes the variant `<name>_tiled` of the GLSL text of an attention kernel `K`: the same text with
+/// TILED defined, which adds in the same order. Only `adapters` run it.
 template <class K>
 Result<K> make_tiled_attention_kernel(const KernelText& text, std::vector<std::string> parameters,
                                       std::vector<AdapterType> adapters = tiled_adapters()) {
@@ -133,6 +132,4 @@ Result<MaskedAttentionKernel<T>> make_masked_attention_kernel(
       text, masked_attention_parameters(), {.cuda = Extent3(items_per_query_block)}, std::move(others));
 }
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -45,7 +45,8 @@ class CountingWatch {
     calls_ = 0;
     return rung;
   }
-  /// Returns the number of calls until it is quiet for a while. Waits some seconds for the first time.
+  /// Returns the number of calls until it is quiet for a while. Waits some seconds for the first
+  /// time.
   int calls() {
     wye::base::Lock lock(mutex_);
     gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return calls_ > 0; });
@@ -61,8 +62,8 @@ class CountingWatch {
     gate_.wait(lock, wye::Clock::steady().now() + 200ms, [&] { return calls_ > 0; });
     return std::exchange(calls_, 0) == 0;
   }
-  /// Makes a change, and returns whether it was called for it once. On a busy machine a pause of 20 ms within the change ends
-  /// its burst, and then the rest of the change is a burst of its own.
+  /// Makes a change, and returns whether it was called for it once. On a busy machine a pause of 20
+  /// ms within the change ends its burst, and then the rest of the change is a burst of its own.
   template <class Change>
   bool was_called_once(Change change) {
     const wye::Instant start = wye::Clock::steady().now();

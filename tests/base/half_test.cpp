@@ -13,7 +13,8 @@ using wye::half;
 
 namespace {
 
-/// Returns the number nearest to `value`, by a search of all. The finite numbers of 16 bits have the order of their bits.
+/// Returns the number nearest to `value`, by a search of all. The finite numbers of 16 bits have
+/// the order of their bits.
 template <class T>
 std::uint16_t nearest(double value) {
   std::uint32_t low = 0, high = T(std::numeric_limits<float>::infinity()).bits;
@@ -83,7 +84,8 @@ TEST_CASE("half and bfloat16 have the numbers of their formats", "[base]") {
 TEST_CASE("float is rounded to the nearest number of 16 bits, ties to even", "[base]") {
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {
-    // All exponents are equally frequent. Half of the values lie exactly between two numbers, or nearly so.
+    // All exponents are equally frequent. Half of the values lie exactly between two numbers, or
+    // nearly so.
     auto bits = static_cast<std::uint32_t>(random());
     if ((bits & 0x7f80'0000u) == 0x7f80'0000u) continue;
     const auto value = std::bit_cast<float>(bits);

@@ -159,7 +159,8 @@ TEST_CASE("a small grid of cheap items runs on its caller, in two pieces", "[bas
     team->each(count, grain, chunk, cheap);
     return runs;
   };
-  // If the system preempts the thread in the first piece, its items look expensive. That does not happen every time.
+  // If the system preempts the thread in the first piece, its items look expensive. That does not
+  // happen every time.
   const auto comes_to = [&](std::uint64_t count, std::uint64_t grain, const Runs& wanted) {
     for (int i = 0; i < 1000; ++i)
       if (runs_of(count, grain) == wanted) return true;
@@ -309,7 +310,8 @@ TEST_CASE("a posted task does not wait for the end of a grid", "[base]") {
   const auto team = *Team::share(2);
   std::atomic<bool> ran{false};
   std::atomic<bool> posted{false};
-  // Both threads are inside the grid. A run returns only after the task ran, so one thread must leave the grid for it.
+  // Both threads are inside the grid. A run returns only after the task ran, so one thread must
+  // leave the grid for it.
   auto chunk = [&](std::uint64_t first, std::uint64_t) {
     if (first == 0) {
       team->post([&] { ran = true; });

@@ -1,5 +1,5 @@
-/// The cache's hit rates, on the traces of the benchmarks: those of its policies said as plainly as they can be, never
-/// above the optimum, and the figures that are promised.
+/// The cache's hit rates, on the traces of the benchmarks: those of its policies said as plainly as
+/// they can be, never above the optimum, and the figures that are promised.
 #include <bit>
 #include <cstdlib>
 #include <iterator>

@@ -106,8 +106,8 @@ TEST_CASE("every truncation and every flipped bit is detected", "[cache]") {
 }
 
 TEST_CASE("a malformed payload with a valid checksum is refused", "[cache]") {
-  // A faulty writer, or an attacker, could leave such bytes. Nothing is read outside the bytes, and nothing
-  // huge is allocated.
+  // A faulty writer, or an attacker, could leave such bytes. Nothing is read outside the bytes, and
+  // nothing huge is allocated.
   const device::Artefact full = rich();
   const auto whole = encode(full);
   constexpr std::size_t header = 10 + 8 + 32 + 8;

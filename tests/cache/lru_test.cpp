@@ -109,7 +109,8 @@ TEST_CASE("bounds of zero keep no executable after its use", "[cache]") {
 
 namespace {
 
-/// The simplest model of the cache: a list, the last to be evicted first. For `slru` it has two parts.
+/// The simplest model of the cache: a list, the last to be evicted first. For `slru` it has two
+/// parts.
 class Model {
  public:
   Model(Eviction eviction, std::uint32_t kernels, Bytes memory)

@@ -257,7 +257,8 @@ TEST_CASE("a process that waited too long builds itself", "[cache]") {
 
 namespace {
 
-/// Starts a process that builds and stores without end, and kills it at a random moment, in each round.
+/// Starts a process that builds and stores without end, and kills it at a random moment, in each
+/// round.
 void kill_at_any_moment(std::size_t rounds) {
   constexpr std::size_t kernels = 200;
   constexpr std::uint32_t files = 50;
@@ -310,7 +311,8 @@ void kill_at_any_moment(std::size_t rounds) {
   const auto ready = [&](std::size_t k) {
     return cache->provide(program(name_of(k), true), device, Instant::max());
   };
-  // If two processes are killed while they build the same kernel, the build looks as if it had ended them.
+  // If two processes are killed while they build the same kernel, the build looks as if it had
+  // ended them.
   std::size_t refused = 0;
   for (std::size_t k = 0; k < kernels; ++k)
     if (const auto provided = ready(k); !provided) {

@@ -24,8 +24,8 @@ void wait_until_joined(const cache::Cache& cache, std::uint64_t n) {
   (void)test::becomes_true([&] { return metrics(cache).joined >= n; });
 }
 
-/// Requests a kernel whose build stops at `building`, as the `number`th thread there, and lets the deadline of the request
-/// pass meanwhile. Returns the error of the request.
+/// Requests a kernel whose build stops at `building`, as the `number`th thread there, and lets the
+/// deadline of the request pass meanwhile. Returns the error of the request.
 Error timed_out_build(cache::Cache& cache, ManualClock& clock,
                       const std::shared_ptr<test::CountingProgram>& slow,
                       const std::shared_ptr<DoubleDevice>& device, StopPoint& building, int number = 1) {
@@ -45,8 +45,8 @@ TEST_CASE("sixteen threads that want one kernel build it once", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
   const auto scale = program("scale");
-  // The build ends only when the other fifteen threads wait for it. This is the widest window in which two threads
-  // could build.
+  // The build ends only when the other fifteen threads wait for it. This is the widest window in
+  // which two threads could build.
   scale->on_build = [&] { return wait_until_joined(*cache, 15), Result<void>(); };
   std::vector<std::optional<Result<device::Provided>>> results(16);
   std::vector<std::thread> threads;

@@ -4,7 +4,8 @@
 namespace wye::test {
 namespace {
 
-/// Returns a buffer of `size`, or null if the device refused it because of its limit or its available memory.
+/// Returns a buffer of `size`, or null if the device refused it because of its limit or its
+/// available memory.
 std::shared_ptr<BufferBase> large_buffer(const Subject& subject, Bytes size) {
   const Bytes available = subject.device->memory().available;
   auto buffer = subject.device->create_buffer({.bytes = size, .account = nullptr});

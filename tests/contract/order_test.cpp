@@ -7,7 +7,8 @@
 namespace wye::test {
 namespace {
 
-/// Buffers of words with a model of their contents. Each step is recorded on a lane and applied to the model.
+/// Buffers of words with a model of their contents. Each step is recorded on a lane and applied to
+/// the model.
 class Program {
  public:
   Program(const Subject& subject, Twin twin, std::uint64_t seed)

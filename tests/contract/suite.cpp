@@ -18,7 +18,8 @@
 namespace wye::test {
 namespace {
 
-/// Returns the abilities that a backend lacks. A backend that is not listed lacks only the abilities of host functions.
+/// Returns the abilities that a backend lacks. A backend that is not listed lacks only the
+/// abilities of host functions.
 std::vector<Ability> missing(std::string_view backend) {
   if (backend == "cpu") return {};
   if (backend == "null") return {Ability::data, Ability::order, Ability::functions};

@@ -1,6 +1,6 @@
 #pragma once
-/// The conformance suite: every case runs on a freshly opened device of every adapter that is there, once as the
-/// backend is and once through the checked decorator.
+/// The conformance suite: every case runs on a freshly opened device of every adapter that is
+/// there, once as the backend is and once through the checked decorator.
 #include <wye/base/clock.hpp>
 #include <wye/device/buffer.hpp>
 #include <wye/device/device.hpp>
@@ -32,7 +32,8 @@ using namespace device;
 using namespace std::chrono_literals;
 using namespace literals;
 
-/// The abilities that a case needs of a backend. suite.cpp lists the abilities that each backend lacks.
+/// The abilities that a case needs of a backend. suite.cpp lists the abilities that each backend
+/// lacks.
 enum class Ability {
   data,       ///< commands move bytes
   order,      ///< submissions wait for timelines
@@ -63,7 +64,8 @@ struct Subject {
   }
   std::shared_ptr<Timeline> timeline() const;
 
-  /// When to give up: never through the checked decorator, a minute else, for backends may wait differently then.
+  /// When to give up: never through the checked decorator, a minute else, for backends may wait
+  /// differently then.
   Instant patience() const { return checked ? Instant::max() : Clock::steady().now() + 60s; }
   /// Fails the case if the lane failed.
   void settle(Lane& lane) const;
@@ -97,13 +99,15 @@ std::span<std::byte> writable_bytes_of(std::vector<T>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
-/// Runs `function` in `count` threads, with the number of each, and waits for them. An exception fails the case.
+/// Runs `function` in `count` threads, with the number of each, and waits for them. An exception
+/// fails the case.
 void in_threads(unsigned count, const std::function<void(unsigned)>& function);
 
 /// Fails the case, on any thread.
 void expect(bool condition, std::string_view what);
 
-/// A case with the abilities that it needs. Runs on every subject. A subject that lacks an ability is counted as skipped.
+/// A case with the abilities that it needs. Runs on every subject. A subject that lacks an ability
+/// is counted as skipped.
 class Case {
  public:
   Case(std::string_view name, std::initializer_list<Ability> needs, void (*run)(const Subject&));

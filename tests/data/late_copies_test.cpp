@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Two devices, of which the second one reaches the first one. The commands of the first one run when the test releases them.
+/// Two devices, of which the second one reaches the first one. The commands of the first one run
+/// when the test releases them.
 struct LateCopies {
   test::Scripted late = test::scripted("cuda:0"), other = test::scripted("cuda:1");
   std::shared_ptr<pool::Pool> pool;

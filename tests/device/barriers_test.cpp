@@ -1,5 +1,5 @@
-// The planner compared with a model without hulls. The model runs programs with neighbours out of order and checks
-// whether the results differ.
+// The planner compared with a model without hulls. The model runs programs with neighbours out of
+// order and checks whether the results differ.
 #include "device/barriers.hpp"
 
 #include <algorithm>
@@ -28,7 +28,8 @@ std::uint64_t scramble(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 31);
 }
 
-/// The value that a command writes: every byte depends on the command and on all bytes that it read.
+/// The value that a command writes: every byte depends on the command and on all bytes that it
+/// read.
 struct Machine {
   Memories memories;
   std::vector<std::uint64_t> seen;  // per command
@@ -75,7 +76,8 @@ void reads_first(Machine& machine, const Program& program, std::size_t first, st
   for (std::size_t i = last; i-- > first;) machine.write(program, i);
 }
 
-/// Returns whether `disorder` within the groups of `plan` differs from sequential execution at the end of any group.
+/// Returns whether `disorder` within the groups of `plan` differs from sequential execution at the
+/// end of any group.
 bool hazard_seen(const Program& program, const Plan& plan, const Disorder& disorder) {
   Machine ordered(program), disordered(program);
   for (std::size_t first = 0; first < program.size();) {

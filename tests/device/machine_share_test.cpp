@@ -1,4 +1,5 @@
-// The table of the processes that share a processor. Each MachineShare is a process to the others, even within one.
+// The table of the processes that share a processor. Each MachineShare is a process to the others,
+// even within one.
 #include "device/machine_share.hpp"
 
 #include <dirent.h>

@@ -28,8 +28,8 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
-/// Returns `valid` with the edits of `input`: until it is used up, one of {set, flip a bit, copy from elsewhere, cut
-/// off, insert}.
+/// Returns `valid` with the edits of `input`: until it is used up, one of {set, flip a bit, copy
+/// from elsewhere, cut off, insert}.
 template <class T>
 std::vector<T> edited(std::vector<T> valid, Input& input) {
   while (!input.empty() && !valid.empty()) {

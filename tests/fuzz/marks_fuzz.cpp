@@ -1,4 +1,5 @@
-// The file of marks in a cache directory: whatever it contains, only builds that ended processes are refused.
+// The file of marks in a cache directory: whatever it contains, only builds that ended processes
+// are refused.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>

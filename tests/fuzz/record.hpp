@@ -12,7 +12,8 @@ namespace wye::test {
 
 /// Corrects the checksum of a record, so that the reader behind it is reached.
 inline void sign_record(std::vector<std::byte>& bytes) {
-  // magic 10, version 8, key 32, size 8; then the checksum of these and of everything that follows it.
+  // magic 10, version 8, key 32, size 8; then the checksum of these and of everything that follows
+  // it.
   constexpr std::size_t size_at = 50, checksum_at = 58, payload_at = checksum_at + sizeof(base::Checksum);
   if (bytes.size() < payload_at) return;
   const std::uint64_t size = bytes.size() - payload_at;

@@ -1,6 +1,6 @@
-// Tests that need a card: memory runs out, faults are real, kernels exceed deadlines. Without a card each case is a
-// skip; if WYE_REQUIRE_CARD is set, it fails. A case with [fatal] ends CUDA in its process and is hidden:
-// tests/gpu/run.sh gives each one a process.
+// Tests that need a card: memory runs out, faults are real, kernels exceed deadlines. Without a
+// card each case is a skip; if WYE_REQUIRE_CARD is set, it fails. A case with [fatal] ends CUDA in
+// its process and is hidden: tests/gpu/run.sh gives each one a process.
 #include <wye/base/dynamic_library.hpp>
 #include <wye/wye.hpp>
 
@@ -20,8 +20,8 @@ using namespace std::chrono_literals;
 
 bool card_is_required() { return std::getenv("WYE_REQUIRE_CARD") != nullptr; }
 
-/// Returns a runtime with a card and the CPU to fall back to; none without a card. With `computes`, the stand-in for
-/// the driver does not count, because it has none of these kernels.
+/// Returns a runtime with a card and the CPU to fall back to; none without a card. With `computes`,
+/// the stand-in for the driver does not count, because it has none of these kernels.
 enum class Card { any, computes };
 std::optional<Runtime> with_card(Card needed, Bytes lane_memory = PoolOptions().lane_memory) {
   RuntimeOptions options = RuntimeOptions::from_environment().value();
@@ -106,7 +106,8 @@ void check_that_only_cuda_died(Runtime& runtime) {
   CHECK(cuda->reason.find("An error has disabled CUDA in this process: ") == 0);
 }
 
-/// Several jobs are in flight on both lanes when `kernel` faults. The driver reports one of `codes`.
+/// Several jobs are in flight on both lanes when `kernel` faults. The driver reports one of
+/// `codes`.
 template <class... P>
 void fault(const Kernel<P...>& kernel, const std::vector<std::string>& codes) {
   auto runtime = with_card(Card::computes);

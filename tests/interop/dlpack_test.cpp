@@ -1,4 +1,5 @@
-// Tensors of other libraries become arrays and arrays tensors, without copies; each deleter is called once, and not early.
+// Tensors of other libraries become arrays and arrays tensors, without copies; each deleter is
+// called once, and not early.
 #include <wye/interop/dlpack.hpp>
 #include <wye/wye.hpp>
 

@@ -1,5 +1,6 @@
 #pragma once
-/// A program that has Vulkan of its own: instance, device, queue, memory, semaphores, made without wye.
+/// A program that has Vulkan of its own: instance, device, queue, memory, semaphores, made without
+/// wye.
 #include <wye/base/dynamic_library.hpp>
 #include <wye/interop/vulkan.hpp>
 

@@ -1,4 +1,5 @@
-// An application with Vulkan of its own and wye use one device: in both directions, without copies, ordered by semaphores.
+// An application with Vulkan of its own and wye use one device: in both directions, without copies,
+// ordered by semaphores.
 #include <wye/interop/vulkan.hpp>
 #include <wye/wye.hpp>
 

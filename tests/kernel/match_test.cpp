@@ -397,7 +397,8 @@ TEST_CASE("numbers of a source are compared with those of a struct if the source
   };
   CHECK(refused(declared, source(ElementType::opaque, 8, swapped)).find("has uint32 at byte 0 of each") !=
         std::string::npos);
-  // A buffer that is no array has the numbers of its first element, unless it has more numbers than an element.
+  // A buffer that is no array has the numbers of its first element, unless it has more numbers than
+  // an element.
   CHECK(refused(declared, source(ElementType::opaque, 0, swapped)).find("has uint32 at byte 0 of each") !=
         std::string::npos);
   matched(declared, source(ElementType::opaque, 0,

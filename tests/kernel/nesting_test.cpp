@@ -1,4 +1,5 @@
-// Sources that are nested deeper than their compilers support. None ends the process, with any stack of the calling thread.
+// Sources that are nested deeper than their compilers support. None ends the process, with any
+// stack of the calling thread.
 #include <wye/kernel/compile.hpp>
 
 #include <string>
@@ -40,7 +41,8 @@ Slang nested_slang(const std::string& expression, const std::string& before = {}
               expression + "; }\n"};
 }
 
-/// Returns the error of compiling a source on a thread with a small stack. Empty if it compiles or there is no compiler.
+/// Returns the error of compiling a source on a thread with a small stack. Empty if it compiles or
+/// there is no compiler.
 template <class Source>
 std::string nested_error(Source source) {
   const auto small =
@@ -61,7 +63,8 @@ void check_nested(Make kernel, const std::string& file, int line) {
         place + "an expression has more than 10000 parts.");
   CHECK(nested_error(kernel(repeated(20'000, "a ? a :") + "a")) ==
         place + "an expression has more than 10000 parts.");
-  // Allowed nesting does not end the process, and neither do comments, statements and lines of macros.
+  // Allowed nesting does not end the process, and neither do comments, statements and lines of
+  // macros.
   CHECK(nested_error(kernel(repeated(400, "-(") + "a" + repeated(400, ")"))) == "");
   CHECK(nested_error(kernel("a" + repeated(4'900, " + a"))) == "");
   CHECK(nested_error(kernel("a", "/*" + repeated(5'000, "(") + "*/ // " + repeated(5'000, "("))) == "");

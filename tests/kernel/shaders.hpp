@@ -30,7 +30,8 @@ Words compile(const std::string& glsl);
 /// Assembles `text` with SPIRV-Tools. Fails the test if the assembler refuses it.
 Words assemble(const std::string& text);
 
-/// Returns the smallest module with a compute entry point "main", with `declarations` and `body` at their places.
+/// Returns the smallest module with a compute entry point "main", with `declarations` and `body` at
+/// their places.
 Words module(const std::string& annotations, const std::string& declarations, const std::string& body,
              const std::string& entry = "OpEntryPoint GLCompute %main \"main\"",
              const std::string& mode = "OpExecutionMode %main LocalSize 8 4 2");

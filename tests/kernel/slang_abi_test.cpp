@@ -49,7 +49,8 @@ static_assert(own::option_tabular ==
 
 namespace {
 
-/// The place of a virtual function in its table: a pointer to it has it, in the binary interface of Linux.
+/// The place of a virtual function in its table: a pointer to it has it, in the binary interface of
+/// Linux.
 template <class Function>
 std::size_t place_of(Function function) {
   std::size_t bits = 0;

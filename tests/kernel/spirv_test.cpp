@@ -643,8 +643,8 @@ TEST_CASE("valid SPIR-V is accepted, and invalid SPIR-V is refused with the reas
 }
 
 TEST_CASE("no word of a module can be anything that leads outside it", "[kernel]") {
-  // Under a sanitizer this proves the walk's bounds. Every truncation, every word replaced in several ways,
-  // and noise.
+  // Under a sanitizer this proves the walk's bounds. Every truncation, every word replaced in
+  // several ways, and noise.
   const std::vector<test::Words> modules{
       test::compile(test::scale_glsl), test::compile(test::scale_span_glsl),
       test::compile(

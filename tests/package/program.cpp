@@ -1,4 +1,5 @@
-// The program of every foreign project: it uses both libraries and depends on nothing of their build.
+// The program of every foreign project: it uses both libraries and depends on nothing of their
+// build.
 #include <wye/workloads/axpy.hpp>
 #include <wye/wye.hpp>
 

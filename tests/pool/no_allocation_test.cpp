@@ -158,8 +158,8 @@ TEST_CASE("the metrics of a pool are read without an allocation", "[pool]") {
 
 namespace {
 
-/// Calls `life(n)` with allocation number `n` of this thread failing, and then without memory from that allocation on.
-/// `life` returns whether an allocation failed.
+/// Calls `life(n)` with allocation number `n` of this thread failing, and then without memory from
+/// that allocation on. `life` returns whether an allocation failed.
 template <class Life>
 void at_every_allocation(Life life) {
   for (const test::Failing failing : {test::Failing::one, test::Failing::all_of_thread}) {

@@ -1,4 +1,5 @@
-// Requests for a lease: how loaded devices share them, their priorities and tags, and waits that cannot end.
+// Requests for a lease: how loaded devices share them, their priorities and tags, and waits that
+// cannot end.
 #include <wye/pool/context_pool.hpp>
 
 #include <atomic>

@@ -58,7 +58,8 @@ SiliconInfo shared_silicon(const ContextPool& pool) {
   REQUIRE(all.size() == 1);
   return all[0];
 }
-/// In a child: opens a pool, leases `count` slots and keeps them until the end. The exit status is that of a normal end.
+/// In a child: opens a pool, leases `count` slots and keeps them until the end. The exit status is
+/// that of a normal end.
 int hold_slots(RunningChild& parent, const TemporaryFolder& folder, int count) {
   auto pool = open_shared(folder, 3);
   if (!pool) return 10;

@@ -9,8 +9,8 @@
 
 namespace wye::test {
 
-/// A clock that counts its readings. A lease that has to wait reads it for its deadline, then under the pool's lock, under
-/// which it is queued, and last under that lock before it parks.
+/// A clock that counts its readings. A lease that has to wait reads it for its deadline, then under
+/// the pool's lock, under which it is queued, and last under that lock before it parks.
 class CountingClock final : public Clock {
  public:
   Instant now() const noexcept override {
@@ -20,7 +20,8 @@ class CountingClock final : public Clock {
   mutable std::atomic<int> readings{0};
 };
 
-/// Waits until a thread that began to lease after `before` readings of the clock is queued in `pool`.
+/// Waits until a thread that began to lease after `before` readings of the clock is queued in
+/// `pool`.
 inline void await_waiter(const ContextPool& pool, const CountingClock& clock, int before) {
   while (clock.readings < before + 3) std::this_thread::yield();
   (void)pool.metrics();  // takes the lock that the waiter held while it read the clock

@@ -1,5 +1,6 @@
 #pragma once
-/// The includes and variables that a block of README.md or docs/ may use. docs/concepts.md names the variables.
+/// The includes and variables that a block of README.md or docs/ may use. docs/concepts.md names
+/// the variables.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

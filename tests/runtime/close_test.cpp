@@ -23,7 +23,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A host function that blocks until the test releases it. It lives until the process ends, because its thread may too.
+/// A host function that blocks until the test releases it. It lives until the process ends, because
+/// its thread may too.
 struct Endless : test::StopPoint {
   static Endless& make() {
     static std::vector<Endless*> all;  // reachable, for leak checkers
@@ -54,7 +55,8 @@ void leave_in_flight(ContextPool& pool, std::string_view on, std::shared_ptr<dev
   lease.submit();
 }
 
-/// Loops until x[0] is negative: never. llvmpipe ends a loop after 65,535 rounds, so a large grid of them is dispatched.
+/// Loops until x[0] is negative: never. llvmpipe ends a loop after 65,535 rounds, so a large grid
+/// of them is dispatched.
 constexpr char endless_glsl[] = R"(#version 450
 layout(local_size_x = 1, local_size_y = 1) in;
 layout(set = 0, binding = 0) volatile coherent buffer X { float x[]; };
@@ -97,7 +99,8 @@ TEST_CASE("closing with a deadline abandons a host function that does not return
   CHECK(metrics.queued == 0);
   CHECK(metrics.submitted == metrics.failed);
 
-  // The contents of its outputs are lost, and their memory may still be in use. Its inputs are intact.
+  // The contents of its outputs are lost, and their memory may still be in use. Its inputs are
+  // intact.
   CHECK(out.read().error() == Errc::closed);
   CHECK(out.write().error() == Errc::closed);
   CHECK(in.write().error() == Errc::closed);
@@ -253,8 +256,8 @@ void run_endless_kernel(bool times_out) {
   const auto kernel =
       Kernel<ReadWrite<float>>::make({.name = "endless", .sources = {Glsl{.text = endless_glsl}}});
   REQUIRE(kernel);
-  // On a busy machine a build may take longer than the time limits below. A thread that still builds when the process ends
-  // uses the driver while it is destroyed.
+  // On a busy machine a build may take longer than the time limits below. A thread that still
+  // builds when the process ends uses the driver while it is destroyed.
   REQUIRE(runtime->run(Job::build(*kernel), {.time_limit = 60s, .on = "vulkan"}));
   auto array = runtime->array(std::vector<float>(1, 1.0f));
   Ticket ticket = runtime->submit(
@@ -285,7 +288,8 @@ TEST_CASE("a process closes while a kernel of a job that timed out runs on", "[.
 TEST_CASE("a process closes while an endless kernel runs", "[.abandons]") { run_endless_kernel(false); }
 
 TEST_CASE("closing abandons work that does not complete", "[runtime][close][no_tsan]") {
-  // Each in a process of its own: threads, devices and memory that are abandoned stay until it ends.
+  // Each in a process of its own: threads, devices and memory that are abandoned stay until it
+  // ends.
   const char* const name = GENERATE(
       "closing with a deadline abandons a host function that does not return",
       "tickets of abandoned jobs that borrow memory do not wait\\, and nested jobs are abandoned too",

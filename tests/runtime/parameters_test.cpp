@@ -1,4 +1,5 @@
-/// Shader parameters other than storage buffers and 32-bit numbers, on a real Vulkan device, compared with the host.
+/// Shader parameters other than storage buffers and 32-bit numbers, on a real Vulkan device,
+/// compared with the host.
 #include <wye/wye.hpp>
 
 #include <cstdint>

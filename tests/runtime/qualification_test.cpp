@@ -35,7 +35,8 @@ using runtime::DeviceQualifier;
 
 namespace {
 
-/// A Vulkan device whose driver has faults: a fault changes the code of kernels, or is any other action.
+/// A Vulkan device whose driver has faults: a fault changes the code of kernels, or is any other
+/// action.
 class FaultyDevice final : public device::DeviceBase {
  public:
   using Fault = std::function<std::optional<Error>(device::Artefact&)>;

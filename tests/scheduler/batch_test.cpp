@@ -25,7 +25,8 @@ using Step = test::ScriptedDevice::Step;
 
 namespace {
 
-/// A device with one lane, which a job in flight holds, and memory for jobs that wait. The kernel `host_scale` has run there.
+/// A device with one lane, which a job in flight holds, and memory for jobs that wait. The kernel
+/// `host_scale` has run there.
 struct Waiting {
   explicit Waiting(SchedulerOptions options = {}, std::vector<Scripted> others = {}, Duration run_time = 1us,
                    bool stages = false)
@@ -61,7 +62,8 @@ struct Waiting {
     for (std::size_t i = 0; i < count; ++i) tickets.push_back(machine->scheduler.submit(scale(i)));
     return tickets;
   }
-  /// Waits for jobs without running them on this thread. Returns how many jobs each was submitted with.
+  /// Waits for jobs without running them on this thread. Returns how many jobs each was submitted
+  /// with.
   static std::vector<std::uint32_t> sizes(std::vector<Ticket>& tickets) {
     std::vector<std::uint32_t> sizes;
     for (Ticket& ticket : tickets) {

@@ -31,7 +31,8 @@ std::vector<RefusalCode> codes_of(const Explanation& explanation) {
   return codes;
 }
 
-/// A program that counts the sentences it is asked for. The first `without_memory` times it has no memory to decide.
+/// A program that counts the sentences it is asked for. The first `without_memory` times it has no
+/// memory to decide.
 class Counting final : public test::WrappedProgram {
  public:
   Counting(const AnyKernel& kernel, std::string refused)

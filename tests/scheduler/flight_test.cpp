@@ -191,7 +191,8 @@ TEST_CASE("host functions that wait for jobs, eight deep, do not deadlock with o
   Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}, .lanes_per_device = 16},
                                    .scheduler = {.concurrent_jobs = 1}})
                         .value();
-  // Each level waits for a job that follows another one by an array: the waiting thread cannot run that one itself.
+  // Each level waits for a job that follows another one by an array: the waiting thread cannot run
+  // that one itself.
   std::function<void(int)> descend = [&](int depth) {
     if (depth == 0) return;
     Array<float> array = runtime.array<float>(std::vector<float>(1, 1.0f));

@@ -1,6 +1,6 @@
 #pragma once
-/// The kernels of the tests of graphs: those of tests/support/cuda/test_kernels.cu, in every language. All are over 32-bit
-/// elements.
+/// The kernels of the tests of graphs: those of tests/support/cuda/test_kernels.cu, in every
+/// language. All are over 32-bit elements.
 #include <wye/wye.hpp>
 
 #include <cstdint>

@@ -37,7 +37,8 @@ Kernel<Read<float>, Write<float>> twice() {
       .value();
 }
 
-/// A device with a budget of 12 KiB. A job of `twice` needs 8 KiB: the budget has room for one of them.
+/// A device with a budget of 12 KiB. A job of `twice` needs 8 KiB: the budget has room for one of
+/// them.
 struct Narrow {
   explicit Narrow(std::vector<Scripted> others = {}, PoolOptions options = {}, SchedulerOptions jobs = {})
       : devices(std::move(others)) {
@@ -332,7 +333,8 @@ TEST_CASE("a job that waits for memory can be cancelled, expire and be closed", 
 }
 
 TEST_CASE("a job that waits for a job without memory does not wait for ever", "[scheduler][memory]") {
-  // The CPU's jobs share a queue, and the outer job holds what the inner one lacks until that has settled.
+  // The CPU's jobs share a queue, and the outer job holds what the inner one lacks until that has
+  // settled.
   const auto cpu = scripted("cpu:0", AdapterType::cpu, {Feature::host_memory});
   const auto gpu = scripted("cuda:0", AdapterType::discrete, {}, 7);
   const auto same = scripted("vulkan:0", AdapterType::discrete, {}, 7);
@@ -421,7 +423,8 @@ TEST_CASE("a job that its waiting thread ran, and that waits for memory then, st
   submit_two(Priority::normal, "vulkan:0");
   await([&] { return b->count(Step::submit) == 2; });
 
-  // Every worker is stopped: the thread that waits runs the job, without taking it out of its queue.
+  // Every worker is stopped: the thread that waits runs the job, without taking it out of its
+  // queue.
   a->fail_at(Step::create_buffer, Errc::out_of_memory);
   const auto x = machine.array(std::vector<float>(4, 3.0f));
   std::vector<float> y(4);
@@ -429,7 +432,8 @@ TEST_CASE("a job that its waiting thread ran, and that waits for memory then, st
   auto waits = std::async(std::launch::async, [&] { return job.wait().has_value(); });
   await([&] { return metrics().memory_waits == 1; });
 
-  // One worker runs two jobs of higher priority, which take the lanes and a buffer each, and then stages the job.
+  // One worker runs two jobs of higher priority, which take the lanes and a buffer each, and then
+  // stages the job.
   a->hold();
   a->set_script(stage.script(Step::create_buffer, 3));
   submit_two(Priority::high, "cuda:0");

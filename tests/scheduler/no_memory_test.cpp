@@ -1,4 +1,5 @@
-// Jobs in a process that counts its allocations, and that runs out of memory at every point of their life.
+// Jobs in a process that counts its allocations, and that runs out of memory at every point of
+// their life.
 #include <wye/wye.hpp>
 
 #include <algorithm>
@@ -294,8 +295,9 @@ namespace {
 
 constexpr int counted_rounds = 8;
 
-/// Returns the allocations of all threads for each of a number of equal jobs: the least of several rounds. In a round in which
-/// a thread is preempted, another thread takes its jobs and may allocate what it needs first.
+/// Returns the allocations of all threads for each of a number of equal jobs: the least of several
+/// rounds. In a round in which a thread is preempted, another thread takes its jobs and may
+/// allocate what it needs first.
 template <class F>
 double allocations_per_job(int jobs, F round) {
   long least = std::numeric_limits<long>::max();
@@ -311,7 +313,8 @@ double allocations_per_job(int jobs, F round) {
 struct Allocations {
   double run = 0, submit_and_wait = 0, many_in_flight = 0, of_threads = 0, on_array = 0, after = 0;
 };
-// The numbers may only fall. Growing a queue further than in the counted_rounds before is allowed one allocation in 50 jobs.
+// The numbers may only fall. Growing a queue further than in the counted_rounds before is allowed
+// one allocation in 50 jobs.
 constexpr double growth = 0.02;
 constexpr Allocations most_allocations{
     .run = 0, .submit_and_wait = 0, .many_in_flight = 0, .of_threads = 0, .on_array = 0, .after = 1};

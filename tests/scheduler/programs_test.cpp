@@ -1,4 +1,5 @@
-// Random programs of jobs and host accesses, compared with a sequential interpreter: no read is stale.
+// Random programs of jobs and host accesses, compared with a sequential interpreter: no read is
+// stale.
 #include <wye/wye.hpp>
 
 #include <algorithm>
@@ -199,7 +200,8 @@ struct World {
   std::vector<std::string> places;
 };
 
-/// The losses of a program: at random points the scripted devices hold their submissions, complete them, or are lost.
+/// The losses of a program: at random points the scripted devices hold their submissions, complete
+/// them, or are lost.
 class Losses {
  public:
   /// The first device is lost, the second one in half of all programs.
@@ -280,7 +282,8 @@ struct Model {
   Values values;
   std::vector<std::optional<Errc>> failures =
       std::vector<std::optional<Errc>>(element_count);  ///< of each element
-  /// Elements whose only copy may be on a device that may be lost, and those that have failed for that, if it was.
+  /// Elements whose only copy may be on a device that may be lost, and those that have failed for
+  /// that, if it was.
   std::vector<bool> at_risk = std::vector<bool>(element_count), may_have_failed = at_risk;
 
   Number* at(const Slice& slice) { return values.data() + slice.from; }
@@ -392,7 +395,8 @@ std::string interpret(std::vector<Operation>& program, std::vector<Model> arrays
   return {};
 }
 
-/// Runs the program of a seed, and returns how it differs from the interpreter; empty if it does not.
+/// Runs the program of a seed, and returns how it differs from the interpreter; empty if it does
+/// not.
 std::string differs(World& world, const Jobs& jobs, unsigned seed, bool steps_fail = false,
                     bool loses_devices = false) {
   using Kind = Operation::Kind;
@@ -491,8 +495,9 @@ int differing(const Jobs& jobs, unsigned seeds) {
   return count;
 }
 
-/// Runs programs whose devices are lost. Returns how many of those differ from the interpreter, of seeds that begin at
-/// `first`; stops at the first one if `stops`. Each has devices of its own; those of `hidden` programs hide their loss.
+/// Runs programs whose devices are lost. Returns how many of those differ from the interpreter, of
+/// seeds that begin at `first`; stops at the first one if `stops`. Each has devices of its own;
+/// those of `hidden` programs hide their loss.
 int differing_with_losses(unsigned first, unsigned seeds, bool hidden, bool stops) {
   const Runtime real = World::opened({"cpu"});
   const Jobs jobs;

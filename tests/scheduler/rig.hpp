@@ -26,11 +26,12 @@
 
 namespace wye::test {
 
-/// Returns `plain`; a tenth of it under the thread sanitizer, a quarter under the address sanitizer of clang.
+/// Returns `plain`; a tenth of it under the thread sanitizer, a quarter under the address sanitizer
+/// of clang.
 constexpr int rounds(int plain) { return plain / (under_tsan ? 10 : under_asan ? 4 : 1); }
 
-/// Waits until a job has settled, without running it on this thread as `Ticket::wait` may. Returns the code of
-/// its error; nothing if it completed.
+/// Waits until a job has settled, without running it on this thread as `Ticket::wait` may. Returns
+/// the code of its error; nothing if it completed.
 inline std::optional<Errc> settled(Ticket& ticket) {
   const auto promise = std::make_shared<std::promise<std::optional<Errc>>>();
   auto result = promise->get_future();
@@ -41,7 +42,8 @@ inline std::optional<Errc> settled(Ticket& ticket) {
   return result.get();
 }
 
-/// Stops one thread that makes a step, the step with a number among those of its kind, until the test lets it continue.
+/// Stops one thread that makes a step, the step with a number among those of its kind, until the
+/// test lets it continue.
 struct StopAt : StopPoint {
   std::atomic<int> made{0};
   ScriptedDevice::Script script(ScriptedDevice::Step step, int number = 1) {
@@ -68,7 +70,8 @@ inline Runtime cpu_runtime(std::uint32_t concurrent_jobs = 4, const Clock* clock
       .value();
 }
 
-/// A runtime on the CPU with one worker, which runs a job until `release`. Its clock moves only in `advance`.
+/// A runtime on the CPU with one worker, which runs a job until `release`. Its clock moves only in
+/// `advance`.
 struct Busy {
   ManualClock clock;
   Latch latch;
@@ -85,8 +88,8 @@ struct Busy {
   }
 };
 
-/// A scheduler on scripted devices, and arrays of its pool. Jobs of `workload_types::custom` try the devices in
-/// their order.
+/// A scheduler on scripted devices, and arrays of its pool. Jobs of `workload_types::custom` try
+/// the devices in their order.
 struct Machine {
   explicit Machine(const std::vector<Scripted>& devices, SchedulerOptions options = {},
                    std::uint32_t lanes_per_device = 8)

@@ -49,7 +49,8 @@ struct StormOptions {
   std::function<void()> in_continuation = [] {};  ///< called before a job counts as settled
 };
 
-/// Submits jobs from several threads, cancels some and drops some tickets early. Counts how often each settles.
+/// Submits jobs from several threads, cancels some and drops some tickets early. Counts how often
+/// each settles.
 class Storm {
  public:
   Storm(test::Machine& machine, int threads, int jobs_each, StormOptions options = {})

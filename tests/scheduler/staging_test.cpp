@@ -1,4 +1,5 @@
-// Jobs that wait for a lane of their device are staged: built and copied there while their predecessors run.
+// Jobs that wait for a lane of their device are staged: built and copied there while their
+// predecessors run.
 #include <wye/wye.hpp>
 
 #include <algorithm>
@@ -64,7 +65,8 @@ struct Full {
   std::uint32_t lanes_;
 };
 
-/// A full device that stops when it builds the kernel of the second job. Its script outlives the device's jobs.
+/// A full device that stops when it builds the kernel of the second job. Its script outlives the
+/// device's jobs.
 struct FullAtBuild : StopAt, Full {
   explicit FullAtBuild(SchedulerOptions options = {}) : Full(std::move(options), 1, {}, false) {
     device->set_script(script(Step::create_executable, 2));

@@ -1,4 +1,5 @@
-// Jobs whose `start_by` cannot be reached are refused when they are ready, if the scheduler is told to.
+// Jobs whose `start_by` cannot be reached are refused when they are ready, if the scheduler is told
+// to.
 #include <wye/wye.hpp>
 
 #include <chrono>
@@ -20,7 +21,8 @@ using Step = test::ScriptedDevice::Step;
 
 namespace {
 
-/// A device whose jobs take 10 ms each of a clock that moves only with them. One is in flight on each lane.
+/// A device whose jobs take 10 ms each of a clock that moves only with them. One is in flight on
+/// each lane.
 struct Device10 {
   explicit Device10(SchedulerOptions options, std::uint32_t lanes = 1, bool has_run = true) {
     device->set_script([this](Step step) -> std::optional<Error> {

@@ -24,7 +24,8 @@ using test::settled;
 
 namespace {
 
-/// A runtime on the CPU with one worker, which runs a job until `run`, and kernels that write their letter.
+/// A runtime on the CPU with one worker, which runs a job until `run`, and kernels that write their
+/// letter.
 struct Line {
   ManualClock clock;
   test::Latch latch;

@@ -12,7 +12,8 @@
 
 namespace wye::test {
 
-/// The program of a kernel under another object. Tests override the functions that they count or change.
+/// The program of a kernel under another object. Tests override the functions that they count or
+/// change.
 class WrappedProgram : public device::Program {
  public:
   explicit WrappedProgram(const AnyKernel& kernel) : inner_(base::program_of(kernel)) {}

@@ -1,5 +1,6 @@
-// Leases, jobs, shortages of memory, failures and losses of devices at random, from one seed. After each period all threads stop,
-// and a model that knows only what the threads have done checks that slots, bytes and jobs balance.
+// Leases, jobs, shortages of memory, failures and losses of devices at random, from one seed. After
+// each period all threads stop, and a model that knows only what the threads have done checks that
+// slots, bytes and jobs balance.
 //
 // WYE_SOAK_SECONDS sets the length of each test (10 s), WYE_SOAK_SEED its seed (1).
 #include <wye/wye.hpp>
@@ -252,7 +253,8 @@ class Soak {
     if (lease->wait(Deadline(50ms))) note(values, 0x01010101u, "a lease");
   }
 
-  /// One event: a loss, failing steps, memory that is freed, or nothing. Time passes, and work that was in flight completes.
+  /// One event: a loss, failing steps, memory that is freed, or nothing. Time passes, and work that
+  /// was in flight completes.
   void disturb(Random& random) {
     Mortal& mortal = *mortals_[below(random, mortals_.size())];
     switch (1 + below(random, 15)) {
@@ -260,7 +262,8 @@ class Soak {
       case 2: pool_->trim(static_cast<IdleMemory>(below(random, 3))); break;
       case 3: std::this_thread::sleep_for(200us); break;
       default: {
-        // Ten losses and failures in a row would end it: 16 jobs that complete make the next loss a first one.
+        // Ten losses and failures in a row would end it: 16 jobs that complete make the next loss a
+        // first one.
         if (mortal.completed.exchange(0) >= 17) mortal.in_a_row = 0;
         if (mortal.in_a_row >= 4 || mortal.now()->lost()) break;
         ++mortal.in_a_row;

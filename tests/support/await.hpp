@@ -9,8 +9,8 @@
 
 namespace wye::test {
 
-/// Returns whether a condition becomes true within a minute. It is polled: a condition that a thread of the test makes true
-/// has a StopPoint.
+/// Returns whether a condition becomes true within a minute. It is polled: a condition that a
+/// thread of the test makes true has a StopPoint.
 template <class Condition>
 bool becomes_true(Condition condition) {
   for (const Instant end = Clock::steady().now() + std::chrono::minutes(1); !condition();) {

@@ -74,7 +74,8 @@ struct Names final : Listener {
 };
 CATCH_REGISTER_LISTENER(Names)
 
-/// Returns the value of an environment variable, and removes it: processes that a test starts have no part and no file.
+/// Returns the value of an environment variable, and removes it: processes that a test starts have
+/// no part and no file.
 std::string taken(const char* variable) {
   const char* const value = std::getenv(variable);
   const std::string result = value ? value : "";
@@ -82,7 +83,8 @@ std::string taken(const char* variable) {
   return result;
 }
 
-/// Returns the filter that selects the case of this name. Quotes do not help: a comma ends a filter inside of them, too.
+/// Returns the filter that selects the case of this name. Quotes do not help: a comma ends a filter
+/// inside of them, too.
 std::string filter_of(std::string_view name) {
   std::string filter;
   for (const char c : name) {
@@ -92,8 +94,8 @@ std::string filter_of(std::string_view name) {
   return filter;
 }
 
-/// Restricts the session to every `count`-th of its cases, beginning with number `first`. Returns whether all of these
-/// can have run, once the session has run.
+/// Restricts the session to every `count`-th of its cases, beginning with number `first`. Returns
+/// whether all of these can have run, once the session has run.
 std::function<bool()> take_part(Catch::Session& session, std::size_t first, std::size_t count) {
 #if __has_include(<catch2/catch_session.hpp>)
   session.configData().shardCount = static_cast<unsigned>(count);
@@ -129,7 +131,8 @@ bool passes_alone(const char* program, const std::string& name) {
          ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// Runs the failed cases again. Returns whether each of them passes three times; if so, `file` names them.
+/// Runs the failed cases again. Returns whether each of them passes three times; if so, `file`
+/// names them.
 bool are_flaky(const char* program, std::string_view program_name, const std::string& file) {
   for (const std::string& name : failed)
     for (int run = 0; run < 3; ++run)

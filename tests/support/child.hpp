@@ -15,16 +15,18 @@ namespace wye::test {
 /// How `in_child` describes a child that ended by `exit(0)`.
 inline constexpr const char* success = "exit 0";
 
-/// Returns whether this process is a child of `in_child`. The threads of its parent, and their references, do not exist
-/// in it: the leak sanitizer asks for this (catch_main.cpp).
+/// Returns whether this process is a child of `in_child`. The threads of its parent, and their
+/// references, do not exist in it: the leak sanitizer asks for this (catch_main.cpp).
 inline bool is_child = false;
 
-/// How a child ends. Mesa's drivers join their threads when a process exits (22.3.6, `util_queue`). In a child these
-/// are threads of the parent: if the child has started threads itself, it crashes in `exit`.
+/// How a child ends. Mesa's drivers join their threads when a process exits (22.3.6, `util_queue`).
+/// In a child these are threads of the parent: if the child has started threads itself, it crashes
+/// in `exit`.
 enum class Leave { by_exit, at_once };
 
-/// Forks and calls `body` in the child, whose exit status is the result, such as the number of a failed check. Returns
-/// "exit <code>" or "signal <number>" (14: the time limit passed). Only the parent may use assertions.
+/// Forks and calls `body` in the child, whose exit status is the result, such as the number of a
+/// failed check. Returns "exit <code>" or "signal <number>" (14: the time limit passed). Only the
+/// parent may use assertions.
 template <class F>
 std::string in_child(F body, Leave leave = Leave::by_exit, unsigned seconds = 60) {
   std::fflush(nullptr);
@@ -44,8 +46,8 @@ std::string in_child(F body, Leave leave = Leave::by_exit, unsigned seconds = 60
                              : "exit " + std::to_string(WEXITSTATUS(status));
 }
 
-/// Runs a hidden test case of this program in another process, for state that stays until a process ends. The result is
-/// that of `in_child`; the process prints the failed assertions.
+/// Runs a hidden test case of this program in another process, for state that stays until a process
+/// ends. The result is that of `in_child`; the process prints the failed assertions.
 inline std::string in_own_process(const char* test_case, unsigned seconds = 60) {
   return in_child(
       [&] {

@@ -1,6 +1,6 @@
 #pragma once
-/// Replaces operator new with one that counts, and that fails when a test says so. Include it in one file of a test
-/// program: it applies to the whole program.
+/// Replaces operator new with one that counts, and that fails when a test says so. Include it in
+/// one file of a test program: it applies to the whole program.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -38,7 +38,8 @@ inline bool fails_now() noexcept {
   return true;
 }
 
-/// Not inlined: otherwise GCC warns of `free` on the result of an operator new (-Wmismatched-new-delete).
+/// Not inlined: otherwise GCC warns of `free` on the result of an operator new
+/// (-Wmismatched-new-delete).
 [[gnu::noinline]] inline void release(void* memory) noexcept { std::free(memory); }
 }  // namespace detail
 

@@ -10,9 +10,9 @@ namespace wye::test {
 /// A range of seeds: `for (const unsigned seed : RandomCases(1000))`.
 class RandomCases {
  public:
-  /// `plain` seeds, from 0 on; a tenth of them under the thread sanitizer, a quarter under the address sanitizer of clang.
-  /// WYE_TEST_SEEDS=FIRST/DIVISOR makes it another part, which begins at FIRST: `.ci/run` takes a quarter, from a number
-  /// of the commit on.
+  /// `plain` seeds, from 0 on; a tenth of them under the thread sanitizer, a quarter under the
+  /// address sanitizer of clang. WYE_TEST_SEEDS=FIRST/DIVISOR makes it another part, which begins
+  /// at FIRST: `.ci/run` takes a quarter, from a number of the commit on.
   explicit RandomCases(unsigned plain) : count_(plain / (under_tsan ? 10 : under_asan ? 4 : 1)) {
     const char* const asked = std::getenv("WYE_TEST_SEEDS");
     unsigned divisor = 0;

@@ -14,10 +14,12 @@
 
 namespace wye::test {
 
-/// A child of `fork`, killed at the end of this object. Parent and child tell each other when they may go on.
+/// A child of `fork`, killed at the end of this object. Parent and child tell each other when they
+/// may go on.
 class RunningChild {
  public:
-  /// Calls `body(*this)` in the child, which then ends with its result as the exit status, without any destructor.
+  /// Calls `body(*this)` in the child, which then ends with its result as the exit status, without
+  /// any destructor.
   template <class F>
   explicit RunningChild(F body) {
     std::array<int, 2> to_parent{}, to_child{};
@@ -60,7 +62,8 @@ class RunningChild {
     ::kill(pid_, signal);
     (void)wait();
   }
-  /// Waits for the end of the child. Returns its exit status, or the negative number of the signal that ended it.
+  /// Waits for the end of the child. Returns its exit status, or the negative number of the signal
+  /// that ended it.
   int wait() {
     int status = 0;
     ::waitpid(std::exchange(pid_, 0), &status, 0);

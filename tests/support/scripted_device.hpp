@@ -1,6 +1,6 @@
 #pragma once
-/// A device whose failures a test scripts. It runs host functions on memory of its own, so operands are copied to it and
-/// back as they are for a GPU.
+/// A device whose failures a test scripts. It runs host functions on memory of its own, so operands
+/// are copied to it and back as they are for a GPU.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -43,7 +43,8 @@ class ScriptedDevice final : public device::DeviceBase {
       : DeviceBase(adapter(id, type, features, silicon)),
         lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
 
-  /// Sets what each step does first, on the thread that makes it; an error fails the step. Set before the device is used.
+  /// Sets what each step does first, on the thread that makes it; an error fails the step. Set
+  /// before the device is used.
   void set_script(Script script) { script_ = std::move(script); }
   /// Fails every `step` with `code`.
   void fail_at(Step step, Errc code) {
@@ -52,12 +53,14 @@ class ScriptedDevice final : public device::DeviceBase {
       return Error(code, "The script fails this step.");
     });
   }
-  /// From now on submissions stay in flight until `release`. Commands run when they are submitted, as before.
+  /// From now on submissions stay in flight until `release`. Commands run when they are submitted,
+  /// as before.
   void hold() {
     const std::lock_guard lock(mutex_);
     holds_ = true;
   }
-  /// The same, but the commands of a submission run when it is released, with the bytes that its uploads had before.
+  /// The same, but the commands of a submission run when it is released, with the bytes that its
+  /// uploads had before.
   void hold_commands() {
     const std::lock_guard lock(mutex_);
     holds_ = holds_commands_ = true;
@@ -66,8 +69,8 @@ class ScriptedDevice final : public device::DeviceBase {
   void release_first(std::size_t count) {
     for (; count > 0; --count) (void)release_at(0);
   }
-  /// Completes the submission in flight with an index in their order. Returns false, and changes nothing, while it waits for
-  /// another one: the one before it on its lane, or that of a point.
+  /// Completes the submission in flight with an index in their order. Returns false, and changes
+  /// nothing, while it waits for another one: the one before it on its lane, or that of a point.
   bool release_at(std::size_t index) {
     Held one;
     {
@@ -126,7 +129,8 @@ class ScriptedDevice final : public device::DeviceBase {
     return host;
   }
   MemoryInfo memory() override { return {}; }
-  /// From now on lanes of this device can copy from buffers of other devices. Set before the device is used.
+  /// From now on lanes of this device can copy from buffers of other devices. Set before the device
+  /// is used.
   void reach_others() { peers_.emplace(); }
   device::NativeInterop* native_interop() noexcept override { return peers_ ? &*peers_ : nullptr; }
   /// Sets the values that the monitor of the processor returns.
@@ -291,7 +295,8 @@ class ScriptedDevice final : public device::DeviceBase {
     static void move(std::byte* target, const std::byte* source, std::uint64_t bytes) {
       if (bytes != 0) std::memmove(target, source, bytes);
     }
-    /// Returns a function that runs the commands of a submission. Host functions see no stop: their job may have ended.
+    /// Returns a function that runs the commands of a submission. Host functions see no stop: their
+    /// job may have ended.
     static std::function<void()> run_later(const device::Submission& submission) {
       std::vector<std::vector<std::byte>> uploads;
       for (const device::Command& command : submission.recording->commands())

@@ -63,7 +63,8 @@ inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions opt
   return pool_over({devices.begin(), devices.end()}, std::move(options), std::move(reopened_by));
 }
 
-/// Fails the lane of `lease`, as a failed submission does. Its context has no lane when the lease has ended.
+/// Fails the lane of `lease`, as a failed submission does. Its context has no lane when the lease
+/// has ended.
 inline void fail(Lease& lease) { base::state_of(lease)->lane().fail(Error(Errc::internal, "no more")); }
 
 }  // namespace wye::test

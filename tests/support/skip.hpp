@@ -1,5 +1,6 @@
 #pragma once
-/// Reported skips. A test that this machine makes meaningless calls `skip` and returns; no test returns without a report.
+/// Reported skips. A test that this machine makes meaningless calls `skip` and returns; no test
+/// returns without a report.
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace wye::test {
 
-/// Reports that the running test ends here, with `reason`: as a warning of the test, and as a line of the file that
-/// WYE_TEST_SKIPS names. `tests/run.sh` counts these lines.
+/// Reports that the running test ends here, with `reason`: as a warning of the test, and as a line
+/// of the file that WYE_TEST_SKIPS names. `tests/run.sh` counts these lines.
 inline void skip(std::string_view reason) {
   WARN("Skipped: " << reason);
   if (const char* file = std::getenv("WYE_TEST_SKIPS"))

@@ -30,8 +30,8 @@ class Thread {
     if (thread_.joinable()) thread_.join();
   }
   bool has_ended() const { return has_ended_; }
-  /// Waits until the thread sleeps in a call of the system, or has ended. It may still run again by itself, so a test that
-  /// passes must not depend on this; it makes a mistake likely to be seen.
+  /// Waits until the thread sleeps in a call of the system, or has ended. It may still run again by
+  /// itself, so a test that passes must not depend on this; it makes a mistake likely to be seen.
   void await_parked() const {
     await([this] { return has_ended_ || (id_ != 0 && state() == 'S'); });
   }

@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-// The rooms that each room may include; every room may include itself. "backend" stands for each backend by itself.
+// The rooms that each room may include; every room may include itself. "backend" stands for each
+// backend by itself.
 const std::map<std::string, Names> arrows{
     {"base", {}},
     {"device", {"base"}},
@@ -35,7 +36,8 @@ const std::map<std::string, Names> arrows{
 // These see public headers only, all of them.
 const std::set<std::string> customers{"workloads", "cluster", "tools", "examples", "bench"};
 
-// Programs of their own: they may print and read files, but a vendor's words are out of place there too.
+// Programs of their own: they may print and read files, but a vendor's words are out of place there
+// too.
 const std::set<std::string> programs{"tools", "examples"};
 const std::set<std::string> vendors{"Vulkan", "CUDA"};
 
@@ -82,7 +84,8 @@ const std::vector<Words>& vocabulary() {
       {"SPIR-V",
        std::regex(R"(spv::.*|<spirv/.*>)"),
        {"src/spirv/", "src/kernel/reflect/spirv", "src/backend/vulkan/spirv_check"}},
-      // The only lane of other rooms is `device::Lane`, whose submissions are checked: backends do not check them again.
+      // The only lane of other rooms is `device::Lane`, whose submissions are checked: backends do
+      // not check them again.
       {"lanes without checks",
        std::regex(R"(((wye::)?device::)?LaneBase|create_lane)"),
        {"src/device/", "src/backend/"}},
@@ -110,7 +113,8 @@ const Names backend_names_allowed{"include/wye/interop/",         // the public 
                                   "src/workloads/attention.cpp",  // native sources for one vendor's libraries
                                   "src/workloads/matmul.cpp"};
 
-// The folders and files in which the rules of `voice` hold. Extend the list when a room is rewritten.
+// The folders and files in which the rules of `voice` hold. Extend the list when a room is
+// rewritten.
 const Names plain_rooms{
     "include/wye/base/",
     "include/wye/cache/",
@@ -172,8 +176,9 @@ const std::vector<Phrase>& voice() {
   return phrases;
 }
 
-// Ways in which time decides the result of a test. The table of exceptions has the files that have some, with their numbers,
-// which only become smaller. `most` is the limit of their sum: lower it with them.
+// Ways in which time decides the result of a test. The table of exceptions has the files that have
+// some, with their numbers, which only become smaller. `most` is the limit of their sum: lower it
+// with them.
 struct ByTime {
   std::string kind;
   std::regex pattern;
@@ -213,7 +218,8 @@ std::string text_of(const fs::path& path) {
   return all.str();
 }
 
-// Returns the includes, names, strings and comments of a file. Names in comments and strings do not count.
+// Returns the includes, names, strings and comments of a file. Names in comments and strings do not
+// count.
 Source read(const fs::path& path) {
   const std::string text = text_of(path);
   const std::string_view view = text;
@@ -271,7 +277,8 @@ bool begins_with_one_of(const std::string& path, const Names& beginnings) {
                      [&](const auto& b) { return path.starts_with(b); });
 }
 
-// "cache" of "src/cache/key.cpp" and of "include/wye/cache/shader_cache.hpp"; "backend/vulkan"; "examples".
+// "cache" of "src/cache/key.cpp" and of "include/wye/cache/shader_cache.hpp"; "backend/vulkan";
+// "examples".
 std::string room_of(const std::string& path) {
   static const std::regex inside(R"((src|include/wye)/(backend/\w+|\w+)/.*)");
   std::smatch match;

@@ -1,5 +1,6 @@
 #pragma once
-/// Checks a source tree: the includes and words of each room, and the voice of comments and Markdown.
+/// Checks a source tree: the includes and words of each room, and the voice of comments and
+/// Markdown.
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -13,7 +14,8 @@ struct Violation {
   std::string sentence;
 };
 
-/// Returns every violation in the tree at `root`, sorted by path. Headers below a folder "detail" do not count as public.
+/// Returns every violation in the tree at `root`, sorted by path. Headers below a folder "detail"
+/// do not count as public.
 std::vector<Violation> check(const std::filesystem::path& root, std::size_t most_public_headers = 72);
 
 /// Returns the rules of `check`.

@@ -19,7 +19,8 @@ using workloads::AttentionShape;
 
 namespace {
 
-/// Attends by the CUDA kernels that use no tensor cores, whichever the workload takes, to `step` keys at a time.
+/// Attends by the CUDA kernels that use no tensor cores, whichever the workload takes, to `step`
+/// keys at a time.
 template <class T>
 void attend_plainly(const Heads<T>& p, const Read<T>& q, const Read<T>& k, const Read<T>& v,
                     const Write<T>& out, std::uint64_t step = 16384) {
@@ -81,8 +82,9 @@ void attention_is_right(AttentionShape shape, AttentionOptions options = {}) {
   }
 }
 
-/// Compares causal attention with and without NaN and infinities in keys and values that some queries do not see.
-/// Returns "" if the queries that do not see them keep their results, and the others become NaN.
+/// Compares causal attention with and without NaN and infinities in keys and values that some
+/// queries do not see. Returns "" if the queries that do not see them keep their results, and the
+/// others become NaN.
 template <class T>
 std::string unseen_difference(AttentionShape shape,
                               const std::function<std::vector<float>(const Heads<T>&)>& attend) {
@@ -331,7 +333,8 @@ TEST_CASE("attention takes a scale, and scores of 1e4 and more", "[workloads][at
 
 TEST_CASE("attention gives -infinity no weight, and a query without weights becomes NaN",
           "[workloads][attention]") {
-  // Of four queries: 1, NaN, infinity, -infinity. Keys: 1, 0.5 and 2, of which one is then replaced.
+  // Of four queries: 1, NaN, infinity, -infinity. Keys: 1, 0.5 and 2, of which one is then
+  // replaced.
   const AttentionShape shape{1, 4, 3, 1};
   const Heads<float> plain{
       shape, {}, {1.0f, undefined, infinity, -infinity}, {1.0f, 0.5f, 2.0f}, {1.0f, 2.0f, 4.0f}};

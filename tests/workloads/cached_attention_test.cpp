@@ -23,7 +23,8 @@ struct SequenceTokens {
   std::uint32_t cached = 0;
 };
 
-/// Sequences of a job. Slots are not in order, and more than there are sequences. Rows of the cache that no sequence has are NaN.
+/// Sequences of a job. Slots are not in order, and more than there are sequences. Rows of the cache
+/// that no sequence has are NaN.
 template <class T>
 struct SequenceBatch {
   SequenceShape shape;
@@ -132,7 +133,8 @@ Bound bound_of(const SequenceBatch<T>& b, const std::vector<double>& exact) {
   return [bounds](std::size_t i) { return bounds[i]; };
 }
 
-/// Compares the results with the reference, and the cache with its contents before and the rows that are appended.
+/// Compares the results with the reference, and the cache with its contents before and the rows
+/// that are appended.
 template <class T>
 std::string differing_batch(const SequenceBatch<T>& before, const std::string& leg) {
   SequenceBatch<T> after = before;
@@ -382,7 +384,8 @@ TEST_CASE("cached_attention serves requests that join and leave, with a cache on
 
 TEST_CASE("cached_attention gives zeros to rows without a place, and appends none of them",
           "[workloads][cached_attention]") {
-  // Offsets that decrease, rows that no sequence has, slots and places that do not exist. The arrays are not host memory.
+  // Offsets that decrease, rows that no sequence has, slots and places that do not exist. The
+  // arrays are not host memory.
   const SequenceShape shape{4, 2, 5, 3};
   constexpr std::uint64_t capacity = 6, slots = 3;
   struct Case {

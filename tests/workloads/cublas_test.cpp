@@ -1,4 +1,5 @@
-// Products by cuBLAS. tests/with-stand-in-cuda.sh has its stand-in found; on other machines there is nothing to see but why not.
+// Products by cuBLAS. tests/with-stand-in-cuda.sh has its stand-in found; on other machines there
+// is nothing to see but why not.
 #include <wye/workloads/matmul.hpp>
 
 #include <cstdlib>

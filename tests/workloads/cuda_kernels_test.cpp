@@ -1,4 +1,5 @@
-/// The CUDA kernels of the library and of the tests, as NVRTC compiles them for each architecture: no device is needed.
+/// The CUDA kernels of the library and of the tests, as NVRTC compiles them for each architecture:
+/// no device is needed.
 #include <wye/kernel/compile.hpp>
 
 #include <algorithm>
@@ -65,7 +66,8 @@ const Result<Compiled>& compiled(const CudaFile& file, const std::string& entry,
   return found != all.end() ? found->second : all.emplace(key, compile_file()).first->second;
 }
 
-/// Returns whether the kernels' sources and a compiler are present: the program may run on another machine than it was built on.
+/// Returns whether the kernels' sources and a compiler are present: the program may run on another
+/// machine than it was built on.
 bool can_compile() {
   if (!std::filesystem::exists(WYE_SOURCE_FOLDER "/shaders")) {
     test::skip("the source tree is absent");
@@ -105,8 +107,9 @@ void for_sections(const std::vector<std::byte>& file, Visit visit) {
   }
 }
 
-/// Reads the attributes of all functions, in the section ".nv.info": the registers (0x2f), the frame (0x11) and the least
-/// stack (0x12) of each. The most of each, as a file has one kernel, or a few.
+/// Reads the attributes of all functions, in the section ".nv.info": the registers (0x2f), the
+/// frame (0x11) and the least stack (0x12) of each. The most of each, as a file has one kernel, or
+/// a few.
 Needs needs_of(const std::vector<std::byte>& file) {
   Needs needs;
   bool said = false;
@@ -127,8 +130,8 @@ Needs needs_of(const std::vector<std::byte>& file) {
   return needs;
 }
 
-/// Counts the instructions of tensor cores in a cubin for sm_75 to sm_120: those of 16 bytes whose lowest 12 bits are HMMA
-/// (0x23c) or IMMA (0x237).
+/// Counts the instructions of tensor cores in a cubin for sm_75 to sm_120: those of 16 bytes whose
+/// lowest 12 bits are HMMA (0x23c) or IMMA (0x237).
 std::size_t tensor_instructions(const std::vector<std::byte>& file) {
   std::size_t count = 0;
   for_sections(file, [&](std::string_view name, std::span<const std::byte> bytes) {
@@ -154,8 +157,8 @@ std::string layout(const Compiled& kernel) {
   return text + std::to_string(kernel.push_bytes) + " bytes, blocks of " + std::to_string(kernel.workgroup.x);
 }
 
-/// The registers per thread with which two blocks of 256 fit on a processor, and four. Kernels that are bound by memory
-/// need four blocks to hide its latency.
+/// The registers per thread with which two blocks of 256 fit on a processor, and four. Kernels that
+/// are bound by memory need four blocks to hide its latency.
 constexpr unsigned most_registers = 64, most_registers_of_products = 128;
 
 /// Whether the text of a kernel differs by architecture.
@@ -169,8 +172,8 @@ std::string ptx_path(const CudaFile& file, const std::string& architecture) {
 
 }  // namespace
 
-// The test ptxas compares what each kernel needs on each architecture, made of the PTX that is shipped. This compiles the text,
-// as the newest NVRTC does.
+// The test ptxas compares what each kernel needs on each architecture, made of the PTX that is
+// shipped. This compiles the text, as the newest NVRTC does.
 TEST_CASE("every CUDA kernel compiles for each architecture, in its bound of registers and without spills",
           "[.architectures][cuda]") {
   if (!can_compile()) return;

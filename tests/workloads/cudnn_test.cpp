@@ -1,4 +1,5 @@
-// Attention by cuDNN. tests/with-stand-in-cuda.sh has its stand-in found; on other machines only that there is none is tested.
+// Attention by cuDNN. tests/with-stand-in-cuda.sh has its stand-in found; on other machines only
+// that there is none is tested.
 #include "cudnn.hpp"
 
 #include <wye/workloads/attention.hpp>
@@ -52,8 +53,8 @@ std::string selected(const Outcome& outcome) {
   return "";
 }
 
-/// Attends by each variant. Returns how often cuDNN computed it; all results are right. Without the stand-in there are no calls
-/// to count.
+/// Attends by each variant. Returns how often cuDNN computed it; all results are right. Without the
+/// stand-in there are no calls to count.
 template <class T>
 long runs_by_cudnn(const std::optional<StandIn>& driver, Runtime& runtime, AttentionShape shape,
                    AttentionOptions options = {}) {

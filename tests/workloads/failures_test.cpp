@@ -181,7 +181,8 @@ Trial quantized_trial() {
           [m] { return contents_of(m->y); }};
 }
 
-/// A cache of keys and values of 2 heads of 16 in two slots, the sequences in it, and their new tokens.
+/// A cache of keys and values of 2 heads of 16 in two slots, the sequences in it, and their new
+/// tokens.
 struct CacheMemory {
   Floats keys = elements<float>(2 * 40 * 32, 12), values = elements<float>(2 * 40 * 32, 13);
   Indexes slots{1, 0}, cached{30, 0}, offsets{0, 1, 4};

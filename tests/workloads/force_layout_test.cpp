@@ -20,7 +20,8 @@ struct Network {
   std::size_t nodes() const { return positions.size() / 2; }
 };
 
-/// Random links between random nodes, with weights; positions and a state as of a layout that is under way.
+/// Random links between random nodes, with weights; positions and a state as of a layout that is
+/// under way.
 Network network(std::uint32_t nodes, std::uint32_t links, std::uint32_t seed, float width = 30) {
   std::mt19937 random(seed);
   std::vector<std::uint32_t> ends(nodes == 0 ? 0 : 2 * std::size_t{links});
@@ -51,7 +52,8 @@ reference::ForceLayout exactly(const Network& before, const ForceLayoutOptions& 
 
 bool is_force(float x) { return std::abs(x) <= 0x1p60f; }
 
-/// Returns "" if the forces are within the documented bound, and if speed and positions follow from these forces.
+/// Returns "" if the forces are within the documented bound, and if speed and positions follow from
+/// these forces.
 std::string difference_of_step(const Network& before, const Network& after, const ForceLayoutOptions& options,
                                const reference::ForceLayout& exact) {
   const std::size_t n = before.nodes();

@@ -1,5 +1,6 @@
 #pragma once
-/// Shared by the tests of workloads: a runtime, its legs, random numbers, and the comparison with a reference.
+/// Shared by the tests of workloads: a runtime, its legs, random numbers, and the comparison with a
+/// reference.
 #include <wye/runtime/runtime.hpp>
 
 #include <cmath>
@@ -21,7 +22,8 @@ inline constexpr float undefined = std::numeric_limits<float>::quiet_NaN();
 /// One runtime for all tests.
 Runtime& the_runtime();
 
-/// Lets the CPU's workloads use no newer instructions than WYE_TEST_INSTRUCTIONS names: avx2, sse4 or scalar. Unset: all of this machine.
+/// Lets the CPU's workloads use no newer instructions than WYE_TEST_INSTRUCTIONS names: avx2, sse4
+/// or scalar. Unset: all of this machine.
 void limit_instructions();
 
 /// The backends that can run workloads here.
@@ -66,7 +68,8 @@ std::vector<T> sizes_of(std::vector<T> values) {
 /// How far a number may be from the exact one at the same place.
 using Bound = std::function<double(std::size_t place)>;
 
-/// Returns "" if every number is within its bound of the exact number, or both are NaN. Otherwise returns the worst place.
+/// Returns "" if every number is within its bound of the exact number, or both are NaN. Otherwise
+/// returns the worst place.
 std::string difference(std::span<const float> got, std::span<const double> exact, const Bound& bound);
 
 /// A bound that is a share of each exact number; below 1e-37 GPUs may flush numbers to zero.

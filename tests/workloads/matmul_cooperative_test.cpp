@@ -73,7 +73,8 @@ bool has_cooperative_matrices() {
   return true;
 }
 
-/// The stretch of each element of c that a kernel adds last, in float64: with the absolute values of terms and sums.
+/// The stretch of each element of c that a kernel adds last, in float64: with the absolute values
+/// of terms and sums.
 struct Exact {
   std::vector<double> values, sizes;
 };
@@ -109,7 +110,8 @@ Exact exact_product(const ProductCase& given) {
   return exact;
 }
 
-/// Compares a product with float64, by the documented bound. Elements between matrices stay as they are.
+/// Compares a product with float64, by the documented bound. Elements between matrices stay as they
+/// are.
 template <class C>
 std::string difference_of(const ProductCase& given) {
   std::vector<C> c;

@@ -16,7 +16,8 @@ using workloads::PageRankSummary;
 
 namespace {
 
-/// Between one and twice `average` links to each node, from anywhere; every seventh node links nowhere.
+/// Between one and twice `average` links to each node, from anywhere; every seventh node links
+/// nowhere.
 LinksTo random_graph(std::uint32_t nodes, std::uint32_t average, std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };
@@ -52,7 +53,8 @@ LinksTo star_without_end(std::uint32_t nodes) {
   return links;
 }
 
-/// A random graph in which every hundredth node or so is a hub. The number of links of hub i is `largest` / (i + 1).
+/// A random graph in which every hundredth node or so is a hub. The number of links of hub i is
+/// `largest` / (i + 1).
 LinksTo graph_with_hubs(std::uint32_t nodes, std::uint32_t largest, std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); };

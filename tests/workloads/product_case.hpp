@@ -109,8 +109,8 @@ std::vector<T> factors(std::uint64_t count, std::uint32_t seed, bool special) {
   return special ? equal_elements<T>(count, seed) : elements<T>(count, seed);
 }
 
-/// Runs the kernels of a text on Vulkan over all stretches: `set` for the first one, `add` for others. Returns c, which is
-/// poisoned before.
+/// Runs the kernels of a text on Vulkan over all stretches: `set` for the first one, `add` for
+/// others. Returns c, which is poisoned before.
 template <class T, class C, class Set, class Add>
 std::vector<C> run_product(const ProductCase& given, const Set& set, const Add& add) {
   const std::vector<T> a = factors<T>(given.a_size(), 1, given.special),

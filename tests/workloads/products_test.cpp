@@ -297,7 +297,8 @@ TEST_CASE("matmul of half propagates NaN and infinities, and respects subnormals
 }
 
 TEST_CASE("matmul rounds to 16 bits as the host does", "[workloads][products]") {
-  /// Counts wrong bits of a column times a row: one product each, without rounding in float. Further products are zero.
+  /// Counts wrong bits of a column times a row: one product each, without rounding in float.
+  /// Further products are zero.
   const auto wrong = [](const auto& column, const auto& row, std::size_t inner, float least,
                         const std::string& leg) {
     using T = std::decay_t<decltype(row[0])>;
@@ -332,7 +333,8 @@ TEST_CASE("matmul rounds to 16 bits as the host does", "[workloads][products]") 
 TEST_CASE("sums of bytes that int32 does not have wrap around", "[workloads][products]") {
   for (const std::string& leg : legs()) {
     INFO(leg);
-    // The first sum that int32 does not have is that of 131,072 largest products; these are four more.
+    // The first sum that int32 does not have is that of 131,072 largest products; these are four
+    // more.
     const std::uint64_t inner = 131076;
     const std::vector<std::int8_t> least(inner, std::int8_t{-128});
     std::vector<std::int32_t> c(1);

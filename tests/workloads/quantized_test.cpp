@@ -118,7 +118,8 @@ std::uint64_t hash(const std::vector<T>& values) {
 }  // namespace
 
 TEST_CASE("quantize and dequantize have the bits of the package gguf", "[workloads][quantized]") {
-  // FNV-1a hashes of 1,000 blocks that gguf 0.19.0 (quants.py) makes of these elements, and of the elements of the blocks.
+  // FNV-1a hashes of 1,000 blocks that gguf 0.19.0 (quants.py) makes of these elements, and of the
+  // elements of the blocks.
   constexpr std::size_t count = 32000;
   std::vector<float> x(count);
   for (std::uint32_t i = 0; i < count; ++i)

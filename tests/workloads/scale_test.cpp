@@ -8,7 +8,8 @@ namespace reference = wye::workloads::reference;
 
 namespace {
 
-/// Compares products with the exact ones, rounded once. GPUs may take numbers and products below 2^-126 for zeros.
+/// Compares products with the exact ones, rounded once. GPUs may take numbers and products below
+/// 2^-126 for zeros.
 template <class T>
 std::string differing_product(std::span<const T> factors, std::span<const T> before,
                               std::span<const T> after) {

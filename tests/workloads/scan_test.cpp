@@ -21,7 +21,8 @@ std::vector<Sum<T>> prefix_sums(Scan scan, const std::vector<T>& x, std::size_t 
   return sums;
 }
 
-/// Returns "", or the place and the sums that differ. Sums that are infinite or NaN have to be equal.
+/// Returns "", or the place and the sums that differ. Sums that are infinite or NaN have to be
+/// equal.
 template <class T>
 std::string differing_prefix(Scan scan, const std::vector<T>& x, std::size_t rows,
                              std::span<const Sum<T>> sums) {

@@ -23,7 +23,8 @@ namespace {
 using Words = std::vector<std::uint32_t>;
 constexpr SortOrder sort_orders[] = {SortOrder::ascending, SortOrder::descending};
 
-/// Returns the first place of `sorted`, and of `sorted_values` if there are any, that differs from the reference.
+/// Returns the first place of `sorted`, and of `sorted_values` if there are any, that differs from
+/// the reference.
 template <class T>
 std::string differing(const std::vector<T>& keys, const Words& values, std::size_t columns, SortOrder order,
                       const std::vector<T>& sorted, const Words* sorted_values) {
@@ -59,7 +60,8 @@ std::string sort_pairs(const std::vector<T>& keys, const Words& values, std::siz
   return differing(keys, values, columns, order, sorted, &sorted_values);
 }
 
-/// Rows and columns: of each number of rows in a tile, beside the limits of tiles and of the host's lines.
+/// Rows and columns: of each number of rows in a tile, beside the limits of tiles and of the host's
+/// lines.
 constexpr RowShape sort_shapes[] = {{1, 1},    {3000, 1}, {2049, 2},  {300, 3},  {130, 31}, {65, 33},
                                     {17, 127}, {9, 1000}, {3, 1024},  {3, 2047}, {3, 2048}, {2, 2049},
                                     {3, 4096}, {2, 5000}, {1, 32768}, {1, 32769}};

@@ -1,5 +1,6 @@
-// The variants of GLSL texts that use subgroups, which GPUs choose, on every Vulkan device: with subgroups of the device's size,
-// with parts of them, and with larger ones that shared memory replaces.
+// The variants of GLSL texts that use subgroups, which GPUs choose, on every Vulkan device: with
+// subgroups of the device's size, with parts of them, and with larger ones that shared memory
+// replaces.
 #include <wye/runtime/runtime.hpp>
 #include <wye/workloads/norm.hpp>
 #include <wye/workloads/reduce.hpp>
@@ -52,10 +53,12 @@ bool has_subgroups() {
   return has;
 }
 
-/// The invocations of a subgroup; 0: as many as the device has. 1 is also the path of subgroups that the driver does not fill.
+/// The invocations of a subgroup; 0: as many as the device has. 1 is also the path of subgroups
+/// that the driver does not fill.
 using SubgroupSize = std::uint32_t;
 
-/// Returns the text with exchanges by shared memory, for subgroups that are larger than the device's.
+/// Returns the text with exchanges by shared memory, for subgroups that are larger than the
+/// device's.
 std::string without_shuffles(std::string_view glsl) {
   std::string text(glsl);
   for (const std::string type : {"uint", "float", "uvec2", "vec2", "vec3"}) {
@@ -104,7 +107,8 @@ class SubgroupVariants {
   std::deque<std::pair<SubgroupSize, Kernel<P...>>> made_;
 };
 
-/// Returns "" if the bits are equal, or both are NaN. Otherwise returns the first place that differs.
+/// Returns "" if the bits are equal, or both are NaN. Otherwise returns the first place that
+/// differs.
 template <class T>
 std::string differing_bits(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size()) return "sizes";
@@ -239,7 +243,8 @@ std::string softmax_differs(RowShape shape, SubgroupSize size, std::uint32_t see
   return differing_bits(plain, found) + differing_bits(plain_sums, sums);
 }
 
-/// Returns the sums of one text, whose rows of several pieces have offsets of the reference. No size: without subgroups.
+/// Returns the sums of one text, whose rows of several pieces have offsets of the reference. No
+/// size: without subgroups.
 template <class T>
 std::vector<Sum<T>> scanned(const std::vector<T>& x, RowShape shape, std::optional<SubgroupSize> size,
                             bool exclusive) {

@@ -31,8 +31,8 @@ std::string differing_top(std::size_t k, const std::vector<T>& x, std::size_t co
   return "";
 }
 
-/// Numbers of elements to find in rows of some length: with whole rows in a tile, with one selection or several, and by
-/// sorting.
+/// Numbers of elements to find in rows of some length: with whole rows in a tile, with one
+/// selection or several, and by sorting.
 struct TopShape {
   std::size_t k, rows, columns;
 };

@@ -239,8 +239,8 @@ struct TokenRequest {
   std::uint32_t prompt, tokens, slot = 0, length = 0;
 };
 
-/// Serves requests in batches, in which they have their prompts or one token. Compares the bits with those of each alone, all tokens
-/// in one job.
+/// Serves requests in batches, in which they have their prompts or one token. Compares the bits
+/// with those of each alone, all tokens in one job.
 template <class T>
 void check_batches(const TransformerShape& shape, const std::string& leg, const Quantized& quantized,
                    const workloads::DecoderOptions& options = {}) {

@@ -20,7 +20,8 @@ namespace {
 namespace cpu = wye::workloads::cpu;
 using wye::Range;
 
-/// Whether the upper parts of registers 0 to 15 are in use: SSE code is slow then on some processors.
+/// Whether the upper parts of registers 0 to 15 are in use: SSE code is slow then on some
+/// processors.
 bool uses_upper_parts() {
   std::uint32_t low = 0, high = 0;
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
@@ -36,8 +37,8 @@ void zero_upper_parts() {
                      "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
-/// Whether the processor tells which registers are in use: XGETBV with 1 (Intel, "Software Developer's Manual", volume 1, 13.2).
-/// It may always say that they are.
+/// Whether the processor tells which registers are in use: XGETBV with 1 (Intel, "Software
+/// Developer's Manual", volume 1, 13.2). It may always say that they are.
 bool tells_use() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned needed = bit_OSXSAVE | bit_AVX;

@@ -44,7 +44,8 @@ std::vector<T> elements(std::size_t count, std::uint32_t seed) {
   }
 }
 
-/// `count` elements, many of which are equal: both zeros, the extreme values, infinities and, unless `numbers_only`, NaN.
+/// `count` elements, many of which are equal: both zeros, the extreme values, infinities and,
+/// unless `numbers_only`, NaN.
 template <class T>
 std::vector<T> equal_elements(std::size_t count, std::uint32_t seed, bool numbers_only = false) {
   std::vector<T> list;
@@ -78,7 +79,8 @@ bool equal_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// Rows and columns: of one piece with each number of lanes, of several pieces, and beside the limits.
+/// Rows and columns: of one piece with each number of lanes, of several pieces, and beside the
+/// limits.
 struct RowShape {
   std::size_t rows, columns;
 };
@@ -88,13 +90,15 @@ inline constexpr RowShape row_shapes[] = {
 
 inline constexpr RowShape few_row_shapes[] = {{3, 1}, {40, 3}, {33, 127}, {5, 1001}, {3, 65537}};
 
-/// The documented bound of a sum of `n` terms whose sizes have the sum `sizes`. GPUs may take terms below 2^-126 for zeros.
+/// The documented bound of a sum of `n` terms whose sizes have the sum `sizes`. GPUs may take terms
+/// below 2^-126 for zeros.
 inline double bound_of_sum(std::size_t n, double sizes) {
   const auto count = static_cast<double>(n);
   return (128 + 2 * std::log2(std::max(count, 1.0))) * 0x1p-24 * sizes + count * 0x1p-126;
 }
 
-/// A bound of float results that are then rounded to `T`, near `exact`. GPUs may take results below 2^-126 for zeros.
+/// A bound of float results that are then rounded to `T`, near `exact`. GPUs may take results below
+/// 2^-126 for zeros.
 template <class T>
 double with_rounding(double bound, double exact) {
   const double unit = std::is_same_v<T, half> ? 0x1p-11 : std::is_same_v<T, bfloat16> ? 0x1p-8 : 0;

@@ -501,7 +501,8 @@ TEST_CASE("Slang is embedded as words, or as text with its imports", "[wyec][sla
 TEST_CASE("without its compiler, Slang gives status 1 and the reason", "[wyec][slang]") {
   const TemporaryFolder folder;
   const std::string in = folder.put("a.slang", "x"), err = folder / "err";
-  // The command of a user without Slang on the loader's path. If Slang is installed, the source is at fault.
+  // The command of a user without Slang on the loader's path. If Slang is installed, the source is
+  // at fault.
   const int status =
       std::system(("env -u LD_LIBRARY_PATH '" WYEC_PROGRAM "' reflect '" + in + "' 2>'" + err + "'").c_str());
   CHECK(WEXITSTATUS(status) == 1);

@@ -1,4 +1,5 @@
-// wye_ptx NVRTC INCLUDE TARGET FUNCTION INPUT OUTPUT: compiles one of wye's own kernels while the library is built.
+// wye_ptx NVRTC INCLUDE TARGET FUNCTION INPUT OUTPUT: compiles one of wye's own kernels while the
+// library is built.
 #include <wye/kernel/compile.hpp>
 
 #include <cstdio>

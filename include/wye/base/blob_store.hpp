@@ -1,5 +1,6 @@
 #pragma once
-/// The port to the storage of compiled kernels: a directory by default, or the application's own storage.
+/// The port to the storage of compiled kernels: a directory by default, or the application's own
+/// storage.
 #include <wye/base/config.hpp>
 #include <wye/base/result.hpp>
 
@@ -11,8 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// 256 bits that identify some content.
 struct Digest {
@@ -22,8 +22,8 @@ struct Digest {
   WYE_API std::string hex() const;
 };
 
-/// Storage for blobs under digests, for `CacheOptions::store`. A store may lose blobs, but must not confuse them: the cache
-/// checks the content of each blob. An exception counts as an error.
+/// Storage for blobs under digests, for `CacheOptions::store`. A store may lose blobs, but must not
+/// confuse them: the cache checks the content of each blob. An exception counts as an error.
 /// Threads: thread-safe; several processes may share one store.
 class WYE_API BlobStore {
  public:
@@ -39,5 +39,4 @@ class WYE_API BlobStore {
   virtual Result<void> remove(const Digest& key) = 0;
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// Units: bytes, 64 bits on every platform.
 struct Bytes {
@@ -34,5 +33,4 @@ constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{n << 30}; }
 /// Returns "12.0 GiB" or "512 bytes": three significant digits, binary units.
 WYE_API std::string to_string(Bytes bytes);
 
-}  // namespace v0
 }  // namespace wye

@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 using Duration = std::chrono::nanoseconds;
 /// A point in time of the steady clock.
@@ -31,16 +30,18 @@ class WYE_API Clock {
 class WYE_API ManualClock final : public Clock {
  public:
   Instant now() const noexcept override;
-  /// Moves the clock, and wakes threads of wye that wait until an instant of this clock which it now shows. If the clock
-  /// does not move, such a wait ends after the time that it would take on a clock that runs.
+  /// Moves the clock, and wakes threads of wye that wait until an instant of this clock which it
+  /// now shows. If the clock does not move, such a wait ends after the time that it would take on a
+  /// clock that runs.
   void advance(Duration by) noexcept;
 
  private:
   std::atomic<std::int64_t> nanoseconds_{1};
 };
 
-/// The end of a wait: an instant, a span of time from the call on, or never. The callee resolves a span with its own
-/// clock when the call arrives, so a `Deadline` may be made long before it is used.
+/// The end of a wait: an instant, a span of time from the call on, or never. The callee resolves a
+/// span with its own clock when the call arrives, so a `Deadline` may be made long before it is
+/// used.
 class Deadline {
  public:
   constexpr Deadline() = default;  ///< never
@@ -51,7 +52,8 @@ class Deadline {
   static constexpr Deadline never() { return {}; }
 
   constexpr bool is_never() const { return kind_ == Kind::never; }
-  /// Returns the instant of this deadline for a call that arrives at `now`. `never` gives `Instant::max()`.
+  /// Returns the instant of this deadline for a call that arrives at `now`. `never` gives
+  /// `Instant::max()`.
   constexpr Instant at(Instant now) const {
     switch (kind_) {
       case Kind::never: return Instant::max();
@@ -77,11 +79,11 @@ class Deadline {
   Duration span_{};
 };
 
-/// Tells a host function that its job was cancelled or that the job's time limit passed. Valid during the call that
-/// received it.
+/// Tells a host function that its job was cancelled or that the job's time limit passed. Valid
+/// during the call that received it.
 /// Threads: thread-safe.
-/// Cost:    `stop_requested` is one load, and one clock read if the job has a time limit. Call it every few thousand
-///          items.
+/// Cost:    `stop_requested` is one load, and one clock read if the job has a time limit. Call it
+///          every few thousand items.
 class StopToken {
  public:
   StopToken() = default;
@@ -100,5 +102,4 @@ class StopToken {
   const Clock* clock_ = nullptr;
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -1,5 +1,6 @@
 #pragma once
-/// The version of wye and how it was linked. wye's own build writes `build.hpp`, so a consumer sets no macro.
+/// The version of wye and how it was linked. wye's own build writes `build.hpp`, so a consumer sets
+/// no macro.
 #include <wye/base/build.hpp>
 
 #include <cstdint>
@@ -17,17 +18,17 @@
 #define WYE_API __attribute__((visibility("default")))
 #endif
 
-/// Gives each shared library and program its own copy of a header's variable. g++ makes other inline variables, and static
-/// variables of inline functions, unique in the process, and the loader never unmaps a library with a unique symbol. For the
-/// same reason no inline function of wye calls std::make_shared, which has such a variable.
+/// Gives each shared library and program its own copy of a header's variable. g++ makes other
+/// inline variables, and static variables of inline functions, unique in the process, and the
+/// loader never unmaps a library with a unique symbol. For the same reason no inline function of
+/// wye calls std::make_shared, which has such a variable.
 #if defined(_WIN32)
 #define WYE_LOCAL
 #else
 #define WYE_LOCAL __attribute__((visibility("hidden")))
 #endif
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// A version, ordered. While `major` is 0, each `minor` is its own ABI.
 struct Version {
@@ -40,8 +41,8 @@ struct Version {
 /// The version of the headers this translation unit was compiled with.
 WYE_LOCAL inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
 
-/// Returns the version of the loaded library. `open` of Runtime, ContextPool, ShaderCache and Scheduler refuses
-/// headers whose major.minor differs.
+/// Returns the version of the loaded library. `open` of Runtime, ContextPool, ShaderCache and
+/// Scheduler refuses headers whose major.minor differs.
 /// Threads: thread-safe.
 WYE_API Version library_version() noexcept;
 
@@ -53,5 +54,4 @@ struct Internals;
 /// Returns "0.1.0".
 WYE_API std::string to_string(Version version);
 
-}  // namespace v0
 }  // namespace wye

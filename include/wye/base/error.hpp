@@ -1,5 +1,6 @@
 #pragma once
-/// The one error type: a stable code, a sentence that a person can act on, and its place in wye's source.
+/// The one error type: a stable code, a sentence that a person can act on, and its place in wye's
+/// source.
 #include <wye/base/config.hpp>
 
 #include <cstdint>
@@ -10,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// The kind of a failure. The list is final. The sentence of an `Error` gives the details.
 enum class Errc : std::uint8_t {
@@ -80,15 +80,16 @@ class WYE_API Error {
   const NativeError* native() const noexcept;
   /// Returns the messages of a compiler in their order. Empty if no compiler took part.
   std::span<const Diagnostic> diagnostics() const noexcept;
-  /// Returns the operations in which the error occurred, innermost first: "while leasing a context".
+  /// Returns the operations in which the error occurred, innermost first: "while leasing a
+  /// context".
   std::span<const std::string> context() const noexcept;
   Place place() const noexcept;
 
   /// Returns the same error with one more line of context.
   [[nodiscard]] Error with_context(std::string line) const;
 
-  /// Returns "out_of_memory: <sentence>". If there is a native error, a line
-  /// "  vkAllocateMemory: VK_ERROR_OUT_OF_DEVICE_MEMORY (-2)" follows. The lines of context come last, each after two
+  /// Returns "out_of_memory: <sentence>". If there is a native error, a line " vkAllocateMemory:
+  /// VK_ERROR_OUT_OF_DEVICE_MEMORY (-2)" follows. The lines of context come last, each after two
   /// spaces. There is no trailing newline.
   std::string describe() const;
 
@@ -118,5 +119,4 @@ namespace detail {
 [[noreturn]] WYE_API void throw_error(const Error& error);
 }  // namespace detail
 
-}  // namespace v0
 }  // namespace wye

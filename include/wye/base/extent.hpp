@@ -7,8 +7,7 @@
 #include <cstdint>
 #include <iterator>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// Width, height, depth, in items.
 struct Extent3 {
@@ -32,8 +31,9 @@ struct Extent3 {
   friend constexpr bool operator==(const Extent3&, const Extent3&) = default;
 };
 
-/// Consecutive items of a grid in row-major order (x fastest). One call of a host function processes one range.
-/// `for (std::uint64_t i : range)` visits the items; `range.grid` is the whole grid.
+/// Consecutive items of a grid in row-major order (x fastest). One call of a host function
+/// processes one range. `for (std::uint64_t i : range)` visits the items; `range.grid` is the whole
+/// grid.
 struct Range {
   std::uint64_t first = 0;
   std::uint64_t last = 0;  ///< one past the end
@@ -58,5 +58,4 @@ struct Range {
   constexpr std::uint64_t size() const { return last - first; }
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -5,8 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace detail {
 
@@ -47,8 +46,8 @@ constexpr std::uint16_t bfloat16_bits(float value) {
 }  // namespace detail
 
 /// The binary16 format of IEEE 754: 11 bits of significand, from 2^-24 to 65504.
-/// Units:   conversion from float rounds to nearest, ties to even; 65520 and above become infinity; a NaN becomes a quiet
-///          NaN. Conversion to float is exact.
+/// Units:   conversion from float rounds to nearest, ties to even; 65520 and above become infinity;
+///          a NaN becomes a quiet NaN. Conversion to float is exact.
 /// Source:  IEEE Std 754-2019, 3.4 and 4.3.1.
 struct half {
   std::uint16_t bits = 0;
@@ -64,8 +63,8 @@ struct half {
 };
 
 /// The upper 16 bits of a float: 8 bits of significand and the range of float.
-/// Units:   conversion from float rounds to nearest, ties to even; values above the largest number become infinity; a NaN
-///          becomes a quiet NaN. Conversion to float is exact.
+/// Units:   conversion from float rounds to nearest, ties to even; values above the largest number
+///          become infinity; a NaN becomes a quiet NaN. Conversion to float is exact.
 struct bfloat16 {
   std::uint16_t bits = 0;
 
@@ -81,5 +80,4 @@ struct bfloat16 {
 
 static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2);
 
-}  // namespace v0
 }  // namespace wye

@@ -1,5 +1,6 @@
 #pragma once
-/// The log port, and places in source text. wye writes no messages unless the application provides a sink.
+/// The log port, and places in source text. wye writes no messages unless the application provides
+/// a sink.
 #include <wye/base/config.hpp>
 
 #include <cstdint>
@@ -7,8 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 enum class LogLevel : std::uint8_t { trace, debug, info, warning, error, off };
 
@@ -28,7 +28,8 @@ struct SourceLocation {
   const char* file = "";
   std::uint32_t line = 0;
 
-  /// Returns the place of the call. As a default argument of a function, the place of the call of that function.
+  /// Returns the place of the call. As a default argument of a function, the place of the call of
+  /// that function.
   static constexpr SourceLocation current(const char* file = __builtin_FILE(),
                                           std::uint32_t line = __builtin_LINE()) noexcept {
     return {file, line};
@@ -38,8 +39,8 @@ struct SourceLocation {
 /// Receives messages. wye calls it from any thread and never under a lock. It must not call wye.
 using LogSink = std::function<void(const LogRecord&)>;
 
-/// Returns a sink that writes lines such as "wye warning scheduler: text" to the standard error of the process.
+/// Returns a sink that writes lines such as "wye warning scheduler: text" to the standard error of
+/// the process.
 WYE_API LogSink log_to_stderr();
 
-}  // namespace v0
 }  // namespace wye

@@ -6,8 +6,7 @@
 #include <utility>
 #include <variant>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 template <class T>
 class Result;
@@ -20,8 +19,8 @@ concept ValueOf = std::is_constructible_v<T, U> && std::is_convertible_v<U, T> &
                   !std::is_same_v<std::remove_cvref_t<U>, Error>;
 }  // namespace detail
 
-/// A `T` or the error because of which there is none. `value()`, `*` and `->` on an error throw `Exception` (see
-/// `detail::throw_error`). Test the result first, or call `error()`.
+/// A `T` or the error because of which there is none. `value()`, `*` and `->` on an error throw
+/// `Exception` (see `detail::throw_error`). Test the result first, or call `error()`.
 /// Threads: thread-compatible.
 template <class T>
 class [[nodiscard]] Result {
@@ -86,5 +85,4 @@ class [[nodiscard]] Result<void> : public Result<detail::Done> {
   void value() const { (void)Result<detail::Done>::value(); }
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// A file of a cache directory.
 struct StoredFile {
@@ -39,11 +38,13 @@ struct RemovedFiles {
   Bytes bytes;
 };
 
-/// Returns every file of a cache directory, most recently used first. Reads and checks each of them.
+/// Returns every file of a cache directory, most recently used first. Reads and checks each of
+/// them.
 /// Errors: not_found, io.
 WYE_API Result<std::vector<StoredFile>> list_cache(const std::string& directory);
 
-/// Removes the least recently used files until `bytes` and `files` hold. Removes temporary files older than an hour.
+/// Removes the least recently used files until `bytes` and `files` hold. Removes temporary files
+/// older than an hour.
 /// Errors: not_found, io.
 WYE_API Result<RemovedFiles> trim_cache(const std::string& directory, Bytes bytes, std::uint64_t files);
 
@@ -51,11 +52,10 @@ WYE_API Result<RemovedFiles> trim_cache(const std::string& directory, Bytes byte
 /// Errors: not_found, io.
 WYE_API Result<RemovedFiles> clear_cache(const std::string& directory);
 
-/// Packs the kernels of a cache directory into the file `bundle`, for `CacheOptions::bundles`. A manifest selects those
-/// that it names. Returns their number.
+/// Packs the kernels of a cache directory into the file `bundle`, for `CacheOptions::bundles`. A
+/// manifest selects those that it names. Returns their number.
 /// Errors: not_found (the directory, or a kernel of the manifest), io.
 WYE_API Result<std::uint64_t> bundle_cache(const std::string& directory, const std::string& bundle,
                                            const Manifest* only = nullptr);
 
-}  // namespace v0
 }  // namespace wye

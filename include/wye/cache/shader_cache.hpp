@@ -17,8 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace device {
 class ExecutableProvider;
@@ -47,12 +46,12 @@ struct BuildEvent {
   double hit_rate = 0;           ///< `CacheMetrics::hit_rate` at the time of the event
   const Error* error = nullptr;  ///< null if it succeeded
 };
-/// Receives events on the thread that built, after other threads can find the result. No lock is held. Exceptions are
-/// dropped. The function may use the cache but must not destroy its last copy.
+/// Receives events on the thread that built, after other threads can find the result. No lock is
+/// held. Exceptions are dropped. The function may use the cache but must not destroy its last copy.
 using BuildSink = std::function<void(const BuildEvent&)>;
 
-/// Options of `ShaderCache::open`. The variables are read by `RuntimeOptions::from_environment` alone. Zero bytes or zero
-/// kernels keep nothing longer than it is used.
+/// Options of `ShaderCache::open`. The variables are read by `RuntimeOptions::from_environment`
+/// alone. Zero bytes or zero kernels keep nothing longer than it is used.
 ///
 /// | option            | default      | environment        | unit, range                                   |
 /// |-------------------|--------------|--------------------|-----------------------------------------------|
@@ -72,19 +71,22 @@ using BuildSink = std::function<void(const BuildEvent&)>;
 /// | clock             | steady clock | -                  |                                               |
 struct CacheOptions {
   std::string directory = {};  ///< of artefacts, which processes share; empty: memory only
-  /// false: if there is no directory, or it cannot be used, the cache opens in memory only, with a warning in the log.
+  /// false: if there is no directory, or it cannot be used, the cache opens in memory only, with a
+  /// warning in the log.
   bool require_directory = true;
   Bytes memory = Bytes{256ull << 20};    ///< limit of the live executables
   std::uint32_t kernels = 1000;          ///< limit of the live executables
   Eviction eviction = Eviction::lru;     ///< in memory
   Bytes disk = Bytes{1ull << 30};        ///< limit of the files in the directory; zero stores nothing
   std::uint32_t disk_kernels = 100'000;  ///< limit of the files in the directory
-  /// Waits for the disk, so that files survive a power cut. Otherwise a damaged file is detected and its kernel built again.
+  /// Waits for the disk, so that files survive a power cut. Otherwise a damaged file is detected
+  /// and its kernel built again.
   bool durable = false;
   std::vector<std::string> bundles = {};  ///< searched before the directory
   std::shared_ptr<BlobStore> store = {};  ///< keeps the artefacts instead of a directory, which must be empty
-  /// Initializes the GLSL compiler on a thread of the cache: its first compile takes 70 ms longer than later ones. Set
-  /// it if the host will compile; a restarted host usually finds its kernels stored.
+  /// Initializes the GLSL compiler on a thread of the cache: its first compile takes 70 ms longer
+  /// than later ones. Set it if the host will compile; a restarted host usually finds its kernels
+  /// stored.
   bool warm_compilers = false;
   BuildSink on_build = {};
   LogSink log = {};
@@ -118,7 +120,8 @@ struct CacheMetrics {
   std::uint64_t driver_loads = 0;  ///< devices whose driver received its code of an earlier process
   std::uint64_t bundle_hits = 0;   ///< artefact found in a bundle
 
-  /// Returns the fraction of requests that found a built kernel, 0 to 1; 0 before the first request.
+  /// Returns the fraction of requests that found a built kernel, 0 to 1; 0 before the first
+  /// request.
   double hit_rate() const noexcept {
     const std::uint64_t found = hits + disk_hits + bundle_hits + joined, asked = found + misses + failures;
     return asked == 0 ? 0.0 : static_cast<double>(found) / static_cast<double>(asked);
@@ -148,12 +151,13 @@ struct ManifestEntry {
   friend bool operator==(const ManifestEntry&, const ManifestEntry&) = default;
 };
 
-/// The kernels that a run used, to ship with an application. `ShaderCache::manifest` records it; `ShaderCache::prewarm` builds its kernels.
+/// The kernels that a run used, to ship with an application. `ShaderCache::manifest` records it;
+/// `ShaderCache::prewarm` builds its kernels.
 struct Manifest {
   std::vector<ManifestEntry> entries;  ///< in the order of their first use
 
-  /// Errors: not_found, io; unsupported (a newer version); corrupt (truncated, damaged, or not a manifest). Each names the
-  ///         path.
+  /// Errors: not_found, io; unsupported (a newer version); corrupt (truncated, damaged, or not a
+  ///         manifest). Each names the path.
   WYE_API static Result<Manifest> read(const std::string& path);
   /// Writes lines of text and their digest, atomically.
   /// Errors: io.
@@ -161,8 +165,8 @@ struct Manifest {
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-/// Builds kernels in the background, one after the other, on one thread of low priority. The destructor starts no further
-/// build and waits for the current one.
+/// Builds kernels in the background, one after the other, on one thread of low priority. The
+/// destructor starts no further build and waits for the current one.
 /// Threads: thread-safe.
 class WYE_API Prewarm {
  public:
@@ -207,9 +211,9 @@ class WYE_API KernelHandle {
   KernelHandle& operator=(KernelHandle&&) noexcept;
   ~KernelHandle();
 
-  /// Returns the executable that `ShaderCache::find_or_build` would return. Every call is a use, for metrics and for the
-  /// order of eviction. The pointer is valid until the next call or the end of the handle; the executable is not evicted
-  /// before that.
+  /// Returns the executable that `ShaderCache::find_or_build` would return. Every call is a use,
+  /// for metrics and for the order of eviction. The pointer is valid until the next call or the end
+  /// of the handle; the executable is not evicted before that.
   /// Errors: those of `ShaderCache::find_or_build`; closed (moved from).
   /// Cost:   about a third of copying an `Executable` (bench/cache_bench.cpp).
   Result<const Executable*> find_or_build(Deadline deadline = {});
@@ -220,44 +224,53 @@ class WYE_API KernelHandle {
   std::unique_ptr<cache::HandleState> state_;
 };
 
-/// Builds each kernel once per device, also among processes that share a directory, and keeps the executables within
-/// bounds, evicting the least recently used. Copies share one cache.
-/// Threads: thread-safe. A build blocks only callers that need the same kernel. The end of the last copy waits for builds
-///          that continued after a deadline.
+/// Builds each kernel once per device, also among processes that share a directory, and keeps the
+/// executables within bounds, evicting the least recently used. Copies share one cache.
+/// Threads: thread-safe. A build blocks only callers that need the same kernel. The end of the last
+///          copy waits for builds that continued after a deadline.
 class WYE_API ShaderCache {
  public:
-  /// Errors: invalid_argument (a directory and a store, an unknown eviction); io (the directory cannot be created, or other
-  ///         users can write to it); of a bundle: not_found, corrupt, unsupported, io.
+  /// Errors: invalid_argument (a directory and a store, an unknown eviction); io (the directory
+  ///         cannot be created, or other users can write to it); of a bundle: not_found, corrupt,
+  ///         unsupported, io.
   static Result<ShaderCache> open(CacheOptions options = {}, Version header = header_version);
 
-  /// Returns the executable of `kernel` on `device`; builds it if there is none. An entry in use is never evicted.
-  /// A failure of the compiler or device is returned again for ten minutes, or until `clear`. With a directory, a kernel
-  /// whose build ended two processes in a row fails in all of them: see `CacheMetrics::deaths`.
-  /// If `deadline` passes first, the build continues, and later calls use its result.
-  /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out, closed.
-  /// Cost:   of a hit: about a mutex around a map (bench/cache_bench.cpp). Keep the result, or a `handle`.
+  /// Returns the executable of `kernel` on `device`; builds it if there is none. An entry in use is
+  /// never evicted. A failure of the compiler or device is returned again for ten minutes, or until
+  /// `clear`. With a directory, a kernel whose build ended two processes in a row fails in all of
+  /// them: see `CacheMetrics::deaths`. If `deadline` passes first, the build continues, and later
+  /// calls use its result.
+  /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out,
+  ///         closed.
+  /// Cost:   of a hit: about a mutex around a map (bench/cache_bench.cpp). Keep the result, or a
+  ///         `handle`.
   Result<Executable> find_or_build(const AnyKernel& kernel, const Device& device, Deadline deadline = {});
 
-  /// The same for a description, in a host that keeps texts rather than kernels. A kernel is made once per description;
-  /// descriptions are compared byte for byte. Sources that include from directories or by a callback, or that come from
-  /// files, are read each time. Host functions are equal only in copies of one source.
-  /// The cache keeps the last 256 descriptions, up to 16 MiB, until `clear`.
+  /// The same for a description, in a host that keeps texts rather than kernels. A kernel is made
+  /// once per description; descriptions are compared byte for byte. Sources that include from
+  /// directories or by a callback, or that come from files, are read each time. Host functions are
+  /// equal only in copies of one source. The cache keeps the last 256 descriptions, up to 16 MiB,
+  /// until `clear`.
   /// Errors: also those of `AnyKernel::make`.
-  /// Cost:   of a hit: about 100 ns for 4 KiB of text, without making the description (bench/cache_bench.cpp).
+  /// Cost:   of a hit: about 100 ns for 4 KiB of text, without making the description
+  ///         (bench/cache_bench.cpp).
   Result<Executable> find_or_build(const detail::KernelDescription& description, const Device& device,
                                    Deadline deadline = {});
 
-  /// Returns a handle of `kernel` on `device`, for one thread that uses it repeatedly. Builds nothing yet.
+  /// Returns a handle of `kernel` on `device`, for one thread that uses it repeatedly. Builds
+  /// nothing yet.
   /// Errors: invalid_argument (no device), out_of_memory.
   Result<KernelHandle> handle(const AnyKernel& kernel, const Device& device);
 
-  /// Builds `kernels` on `devices` in the background, in this order, until the cache is full: it evicts nothing. Drivers
-  /// generate all code now, including code that they would generate at the first dispatch.
+  /// Builds `kernels` on `devices` in the background, in this order, until the cache is full: it
+  /// evicts nothing. Drivers generate all code now, including code that they would generate at the
+  /// first dispatch.
   /// Errors: unavailable (no thread can be started), out_of_memory.
   Result<Prewarm> prewarm(const std::vector<AnyKernel>& kernels, const std::vector<Device>& devices);
 
-  /// The same for those of `kernels` and `devices` that `manifest` names, in its order. An entry applies to every device
-  /// of its backend. Entries whose kernel has changed are skipped and counted.
+  /// The same for those of `kernels` and `devices` that `manifest` names, in its order. An entry
+  /// applies to every device of its backend. Entries whose kernel has changed are skipped and
+  /// counted.
   Result<Prewarm> prewarm(const Manifest& manifest, const std::vector<AnyKernel>& kernels,
                           const std::vector<Device>& devices);
   /// Returns the first 10,000 kernels that were used and went through a compiler or driver.
@@ -266,13 +279,15 @@ class WYE_API ShaderCache {
   CacheMetrics metrics() const;
   /// The same per kernel and device, for the entries of `manifest` and in its order.
   std::vector<KernelMetrics> kernel_metrics() const;
-  /// Returns the labels of the live executables ("scale@vulkan:0"), the last to be evicted first: with `Eviction::lru` the
-  /// most recently used first.
+  /// Returns the labels of the live executables ("scale@vulkan:0"), the last to be evicted first:
+  /// with `Eviction::lru` the most recently used first.
   std::vector<std::string> contents() const;
-  /// Returns a sentence about `kernel` on `device`: ready, building, failed, removed and why, stored.
+  /// Returns a sentence about `kernel` on `device`: ready, building, failed, removed and why,
+  /// stored.
   /// Cost: may read a file.
   std::string explain(const AnyKernel& kernel, const Device& device) const;
-  /// Removes every idle executable and forgets every failure, including builds that ended a process. Stored files stay.
+  /// Removes every idle executable and forgets every failure, including builds that ended a
+  /// process. Stored files stay.
   void clear();
 
  private:
@@ -281,5 +296,4 @@ class WYE_API ShaderCache {
   std::shared_ptr<device::ExecutableProvider> state_;
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -10,13 +10,13 @@
 #include <string>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace data {
 class ArrayState;
 class HostAccess;
-/// Keeps the contents of an array on the host for reading or writing, until its last copy is destroyed.
+/// Keeps the contents of an array on the host for reading or writing, until its last copy is
+/// destroyed.
 struct WYE_API View {
   std::shared_ptr<HostAccess> access;
   std::byte* bytes = nullptr;
@@ -24,7 +24,8 @@ struct WYE_API View {
 };
 }  // namespace data
 
-/// Gives the host read access to an array. Jobs that change the array wait until the view is destroyed.
+/// Gives the host read access to an array. Jobs that change the array wait until the view is
+/// destroyed.
 template <class T>
 class ReadView {
  public:
@@ -43,7 +44,8 @@ class ReadView {
   data::View view_;
 };
 
-/// Gives the host write access to an array. Jobs that use the array wait until the view is destroyed.
+/// Gives the host write access to an array. Jobs that use the array wait until the view is
+/// destroyed.
 template <class T>
 class WriteView {
  public:
@@ -85,12 +87,12 @@ class WYE_API AnyArray {
   std::uint64_t count_ = 0;
 };
 
-/// Elements that may live on the host and on devices. A reader sees the last write before it in order of submission.
-/// A failure sticks to the array: `read()` and every ticket that depends on the array return it.
-/// If a device has no memory for an allocation, replicas on it are freed whose contents are also valid
-/// elsewhere.
-/// An array outlives its runtime: the host can read and write it after the runtime has closed, as long as its
-/// device is not lost. The array keeps that device open until its last copy is destroyed.
+/// Elements that may live on the host and on devices. A reader sees the last write before it in
+/// order of submission. A failure sticks to the array: `read()` and every ticket that depends on
+/// the array return it. If a device has no memory for an allocation, replicas on it are freed whose
+/// contents are also valid elsewhere. An array outlives its runtime: the host can read and write it
+/// after the runtime has closed, as long as its device is not lost. The array keeps that device
+/// open until its last copy is destroyed.
 /// Threads: thread-safe; copies share one array.
 template <class T>
 class Array : public AnyArray {
@@ -99,25 +101,26 @@ class Array : public AnyArray {
  public:
   using value_type = T;
   using AnyArray::AnyArray;
-  /// Returns a handle of elements [first, first + count). Jobs and views of it use only these: jobs on slices that do not
-  /// overlap run at the same time, and only the elements of a slice are transferred. Memory on a device is that of
-  /// the whole array. A device binds slices that begin at a multiple of `Limits::offset_alignment` bytes, and refuses
-  /// others as unsupported. Jobs, `read` and `write` of a slice that ends beyond this one return invalid_argument.
+  /// Returns a handle of elements [first, first + count). Jobs and views of it use only these: jobs
+  /// on slices that do not overlap run at the same time, and only the elements of a slice are
+  /// transferred. Memory on a device is that of the whole array. A device binds slices that begin
+  /// at a multiple of `Limits::offset_alignment` bytes, and refuses others as unsupported. Jobs,
+  /// `read` and `write` of a slice that ends beyond this one return invalid_argument.
   Array slice(std::uint64_t first, std::uint64_t count) const {
     Array part = *this;
     part.narrow(first, count);
     return part;
   }
-  /// Waits for the last writer, and copies the contents to the host if they are not valid there. The contents
-  /// do not change while the view exists.
+  /// Waits for the last writer, and copies the contents to the host if they are not valid there.
+  /// The contents do not change while the view exists.
   /// Errors: timed_out; the failure of the job that should have written it.
   Result<ReadView<T>> read(Deadline deadline = {}) const {
     auto view = read_bytes(deadline);
     if (!view) return std::move(view).error();
     return ReadView<T>(std::move(*view));
   }
-  /// Waits for all users and locks the array until the view is destroyed. Clears the failure of a failed
-  /// array.
+  /// Waits for all users and locks the array until the view is destroyed. Clears the failure of a
+  /// failed array.
   /// Errors: timed_out.
   Result<WriteView<T>> write(Deadline deadline = {}) {
     auto view = write_bytes(deadline);
@@ -126,5 +129,4 @@ class Array : public AnyArray {
   }
 };
 
-}  // namespace v0
 }  // namespace wye

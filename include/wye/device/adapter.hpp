@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// A capability of a device that a kernel can need.
 enum class Feature : std::uint8_t {
@@ -88,8 +87,9 @@ struct Limits {
   std::uint32_t bound_buffers = 16;            ///< descriptor-bound operands of one dispatch
   std::uint32_t offset_alignment = 1;          ///< of descriptor-bound ranges, bytes
   std::uint32_t subgroup_size = 1;
-  /// Rows, columns and inner dimension of products of cooperative matrices, each 8 or 16; 0 without the feature. Kernels that
-  /// use the feature get them as the specialization constants 2000, 2001 and 2002, unless their source sets these.
+  /// Rows, columns and inner dimension of products of cooperative matrices, each 8 or 16; 0 without
+  /// the feature. Kernels that use the feature get them as the specialization constants 2000, 2001
+  /// and 2002, unless their source sets these.
   Extent3 cooperative_matrix{0, 0, 0};
 };
 
@@ -101,8 +101,8 @@ struct MemoryInfo {
   Bytes spare{};    ///< held by wye and in no buffer: for later buffers, or too scattered for them
 };
 
-/// Kinds of device memory that is idle, in the order in which it is freed for an allocation: a later kind costs more to make
-/// again.
+/// Kinds of device memory that is idle, in the order in which it is freed for an allocation: a
+/// later kind costs more to make again.
 enum class IdleMemory : std::uint8_t {
   contexts,     ///< buffers of completed copies, lanes of idle contexts, memory kept for reuse
   executables,  ///< cached kernels that are not in use
@@ -132,10 +132,12 @@ struct AdapterInfo {
   /// Target of machine code for it: "sm_90". Empty if only its driver generates machine code.
   std::string architecture;
   std::uint64_t driver_version = 0;  ///< build number of the driver; 0 if it has none
-  /// Processors of a CPU that the process may use, or multiprocessors of a GPU; 0 if the driver does not tell.
+  /// Processors of a CPU that the process may use, or multiprocessors of a GPU; 0 if the driver
+  /// does not tell.
   std::uint32_t processors = 0;
   std::uint32_t queues = 0;  ///< that run kernels; 0 if the driver has no such number
-  /// Features that the driver offers and that failed their checks (`Runtime::qualifications`). They are not in `features`.
+  /// Features that the driver offers and that failed their checks (`Runtime::qualifications`). They
+  /// are not in `features`.
   Features failed_features = {};
 };
 
@@ -143,18 +145,18 @@ struct AdapterInfo {
 enum class Isolation : std::uint8_t {
   shared,     ///< work uses the whole device
   partition,  ///< work uses some of its multiprocessors only (CUDA's green contexts)
-  /// Work uses the whole device through a driver's device that no other pool has: a CUDA context of its own instead of the
-  /// process's primary one, which costs 100 to 550 MB and is scheduled in turns with it. Vulkan devices are always a pool's own.
+  /// Work uses the whole device through a driver's device that no other pool has: a CUDA context of
+  /// its own instead of the process's primary one, which costs 100 to 550 MB and is scheduled in
+  /// turns with it. Vulkan devices are always a pool's own.
   device,
 };
 
-/// The part of a device for `Isolation::partition`; half of it if neither member is set. Drivers divide in steps (8
-/// multiprocessors on compute capability 9.0) and round up.
+/// The part of a device for `Isolation::partition`; half of it if neither member is set. Drivers
+/// divide in steps (8 multiprocessors on compute capability 9.0) and round up.
 struct Partition {
   std::uint32_t multiprocessors = 0;  ///< a number of multiprocessors, or
   std::uint32_t percent = 0;          ///< a share of all multiprocessors, 1 to 100
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-}  // namespace v0
 }  // namespace wye

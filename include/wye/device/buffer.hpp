@@ -13,15 +13,14 @@
 #include <type_traits>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace device {
 class BufferBase;
 }
 
-/// Elements in the memory of one device. Copies share the memory, which is freed after the last copy has ended and the last
-/// use by the device has completed.
+/// Elements in the memory of one device. Copies share the memory, which is freed after the last
+/// copy has ended and the last use by the device has completed.
 /// Threads: thread-compatible. Two lanes that use one buffer must wait for each other.
 class WYE_API Buffer {
  public:
@@ -45,14 +44,16 @@ class WYE_API Buffer {
   std::uint32_t element_size_ = 1;
 };
 
-/// Device memory for results between the calls of one job, freed when the job has completed. Copies are the same memory.
+/// Device memory for results between the calls of one job, freed when the job has completed. Copies
+/// are the same memory.
 template <class T>
 class Scratch {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
   using value_type = T;
-  /// Errors: none here; a job whose scratch memory does not fit returns out_of_memory or over_budget.
+  /// Errors: none here; a job whose scratch memory does not fit returns out_of_memory or
+  ///         over_budget.
   explicit Scratch(std::uint64_t count) : count_(count), id_(detail_next()) {}
   std::uint64_t size() const { return count_; }
   detail::Operand operand(Access access) const {
@@ -116,8 +117,8 @@ Operand argument(const T& value) {
 }
 }  // namespace detail
 
-/// Returns arguments for `Lease::dispatch`: buffers and values, in the order of the kernel's parameters. The kernel's schema
-/// declares how each buffer is accessed.
+/// Returns arguments for `Lease::dispatch`: buffers and values, in the order of the kernel's
+/// parameters. The kernel's schema declares how each buffer is accessed.
 template <class... A>
 Arguments arguments(const A&... values) {
   Arguments list;
@@ -125,5 +126,4 @@ Arguments arguments(const A&... values) {
   return list;
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -11,8 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace device {
 class DeviceBase;
@@ -50,14 +49,14 @@ class WYE_API Device {
   /// Returns "vulkan:0" and the like.
   const std::string& id() const { return info().id; }
   MemoryInfo memory() const;
-  /// Reads memory, utilization, temperature and errors from the monitor of the hardware: NVIDIA's NVML, opened at run time if
-  /// it is installed. Missing values have a reason.
+  /// Reads memory, utilization, temperature and errors from the monitor of the hardware: NVIDIA's
+  /// NVML, opened at run time if it is installed. Missing values have a reason.
   /// Cost: calls of the driver, which take milliseconds on some hardware; uses no context.
   Monitoring monitor() const;
 
   /// Allocates `count` elements without initializing them.
-  /// Errors: invalid_argument (the size overflows), out_of_memory (over the limit of the device, or no free memory),
-  ///         device_lost.
+  /// Errors: invalid_argument (the size overflows), out_of_memory (over the limit of the device, or
+  ///         no free memory), device_lost.
   template <class T>
   Result<Buffer> buffer(std::uint64_t count) const {
     return allocate(count, element_type<T>(), sizeof(T), nullptr);
@@ -72,5 +71,4 @@ class WYE_API Device {
   std::shared_ptr<device::DeviceBase> state_;
 };
 
-}  // namespace v0
 }  // namespace wye

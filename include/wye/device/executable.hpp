@@ -11,8 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace device {
 class ExecutableBase;
@@ -20,15 +19,16 @@ class ExecutableBase;
 
 /// Options of a launch on CUDA. Members of the sources that only CUDA devices take.
 struct LaunchOptions {
-  /// Workgroups of one cluster, which run at the same time on neighbouring processors and can wait for each other. The grid
-  /// must be a multiple of the cluster in each dimension. Unset: as the code requires, otherwise no clusters. Devices of sm_90
-  /// and newer have clusters of 8 workgroups, some of them larger ones.
+  /// Workgroups of one cluster, which run at the same time on neighbouring processors and can wait
+  /// for each other. The grid must be a multiple of the cluster in each dimension. Unset: as the
+  /// code requires, otherwise no clusters. Devices of sm_90 and newer have clusters of 8
+  /// workgroups, some of them larger ones.
   std::optional<Extent3> cluster = std::nullopt;
-  /// Runs all workgroups at the same time, so that they can wait for each other (`grid.sync()`). The grid must not exceed
-  /// `Executable::resident_groups`.
+  /// Runs all workgroups at the same time, so that they can wait for each other (`grid.sync()`).
+  /// The grid must not exceed `Executable::resident_groups`.
   bool cooperative = false;
-  /// Percentage of a processor's fast memory to use as shared memory, 0 to 100; the rest is cache. A hint. Unset: the
-  /// driver's choice.
+  /// Percentage of a processor's fast memory to use as shared memory, 0 to 100; the rest is cache.
+  /// A hint. Unset: the driver's choice.
   std::optional<std::uint32_t> shared_carveout = std::nullopt;
   friend bool operator==(const LaunchOptions&, const LaunchOptions&) = default;
 };
@@ -62,9 +62,9 @@ class WYE_API Executable {
   explicit operator bool() const noexcept { return state_ != nullptr; }
   const std::string& name() const;
   const ParamSchema& schema() const;
-  /// Returns the number of its workgroups that an idle device runs at the same time. A cooperative launch may have no more,
-  /// and a kernel whose workgroups loop over items needs no more. 0 if the driver does not report it: on every backend but
-  /// CUDA, and for native functions.
+  /// Returns the number of its workgroups that an idle device runs at the same time. A cooperative
+  /// launch may have no more, and a kernel whose workgroups loop over items needs no more. 0 if the
+  /// driver does not report it: on every backend but CUDA, and for native functions.
   std::uint64_t resident_groups() const noexcept;
 
  private:
@@ -72,5 +72,4 @@ class WYE_API Executable {
   std::shared_ptr<device::ExecutableBase> state_;
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -1,5 +1,6 @@
 #pragma once
-/// Objects of drivers that pass between wye and a host. The headers of `interop` give them their types.
+/// Objects of drivers that pass between wye and a host. The headers of `interop` give them their
+/// types.
 #include <wye/base/result.hpp>
 
 #include <concepts>
@@ -11,10 +12,10 @@
 #include <string_view>
 #include <type_traits>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
-/// Refers to a lock of any type, which wye and the host share and which must outlive this. Empty: locks nothing.
+/// Refers to a lock of any type, which wye and the host share and which must outlive this. Empty:
+/// locks nothing.
 /// Threads: as the lock itself.
 class NativeLock {
  public:
@@ -54,14 +55,14 @@ struct NativeDevice {
 /// Called once, after the last use of memory of the host, on the thread that releases it last.
 using Release = std::function<void()>;
 
-/// Objects that native functions keep with a lane between calls, such as the handle of a library. The key is an address that
-/// belongs to the function. The objects are destroyed with the lane: after all its work, before its `NativeLane::handle`, and
-/// with its context current.
+/// Objects that native functions keep with a lane between calls, such as the handle of a library.
+/// The key is an address that belongs to the function. The objects are destroyed with the lane:
+/// after all its work, before its `NativeLane::handle`, and with its context current.
 /// Threads: one thread at a time; used during calls only.
 using NativeKeep = std::map<const void*, std::shared_ptr<void>>;
 
-/// The lane that a native function submits work to. On "cuda", `handle` is the CUstream of the lane, whose context is current
-/// during the call.
+/// The lane that a native function submits work to. On "cuda", `handle` is the CUstream of the
+/// lane, whose context is current during the call.
 struct NativeLane {
   std::string_view backend;  ///< "cuda"
   std::string_view device;   ///< "cuda:0"
@@ -69,9 +70,9 @@ struct NativeLane {
   NativeKeep* keep = nullptr;  ///< null if nothing can be kept
 };
 
-/// Tests whether a native function can be used on a device, for example because a vendor's library may not support it. Gets a
-/// lane without a handle and without `keep`; on "cuda" the context of the device is current. It may throw, and must undo its
-/// effects.
+/// Tests whether a native function can be used on a device, for example because a vendor's library
+/// may not support it. Gets a lane without a handle and without `keep`; on "cuda" the context of
+/// the device is current. It may throw, and must undo its effects.
 using NativeProbe = Result<void> (*)(const NativeLane& lane);
 
 /// Elements in the memory of a device. The host must not dereference `data`.
@@ -81,5 +82,4 @@ struct DeviceSpan {
   std::uint64_t size = 0;  ///< elements
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -1,6 +1,6 @@
 #pragma once
-/// Parameter types of kernels. `Kernel<ReadWrite<float>, float>` declares a schema. A function with a parameter
-/// `ReadWrite<float>` accepts every argument that such a kernel accepts.
+/// Parameter types of kernels. `Kernel<ReadWrite<float>, float>` declares a schema. A function with
+/// a parameter `ReadWrite<float>` accepts every argument that such a kernel accepts.
 #include <wye/device/buffer.hpp>
 #include <wye/device/detail/members.hpp>
 #include <wye/device/detail/native_code.hpp>
@@ -14,8 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace detail {
 
@@ -74,7 +73,8 @@ struct Read : detail::Parameter<T, Access::read> {
   using detail::Parameter<T, Access::read>::Parameter;
   Read(const detail::Parameter<T, Access::read>& p) : detail::Parameter<T, Access::read>(p) {}
 };
-/// Elements of `T` that the kernel writes completely. Their previous contents are not copied to the device.
+/// Elements of `T` that the kernel writes completely. Their previous contents are not copied to the
+/// device.
 template <class T>
 struct Write : detail::Parameter<T, Access::write> {
   using detail::Parameter<T, Access::write>::Parameter;
@@ -90,7 +90,8 @@ struct ReadWrite : detail::Parameter<T, Access::read_write> {
 
 namespace detail {
 
-/// Maps a parameter type to its slot, its operand, and the arguments of host functions and native functions.
+/// Maps a parameter type to its slot, its operand, and the arguments of host functions and native
+/// functions.
 template <class P>
 struct ParameterTraits {
   static_assert(std::is_trivially_copyable_v<P>,
@@ -148,5 +149,4 @@ struct ParameterTraits<ReadWrite<T>> : BufferTraits<T, Access::read_write, ReadW
 
 }  // namespace detail
 
-}  // namespace v0
 }  // namespace wye

@@ -10,8 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 enum class Access : std::uint8_t { none = 0, read = 1, write = 2, read_write = 3 };
 constexpr bool reads(Access a) { return (static_cast<unsigned>(a) & 1u) != 0; }
@@ -96,9 +95,10 @@ struct Slot {
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
-/// Tells whether wye reads the members of the plain struct `T`. If it does, a source whose struct has other scalars at the
-/// offsets of `T` is refused; otherwise only the size is compared. Specialize it as false for a struct that structured
-/// bindings cannot decompose, such as one with an unnamed struct inside.
+/// Tells whether wye reads the members of the plain struct `T`. If it does, a source whose struct
+/// has other scalars at the offsets of `T` is refused; otherwise only the size is compared.
+/// Specialize it as false for a struct that structured bindings cannot decompose, such as one with
+/// an unnamed struct inside.
 template <class T>
 inline constexpr bool reads_members = true;
 
@@ -111,5 +111,4 @@ struct ParamSchema {
 /// Returns "(buffer read_write float32 x, scalar float32 s)" and the like.
 WYE_API std::string to_string(const ParamSchema& schema);
 
-}  // namespace v0
 }  // namespace wye

@@ -10,14 +10,13 @@
 #include <memory>
 #include <string>
 
-namespace wye {
-inline namespace v0 {
-namespace interop {
+namespace wye::inline v0::interop {
 
 struct SharedState;
 
-/// Memory that two devices use alternately. If their drivers can share memory, there is one allocation.
-/// Otherwise each device has one, and each `hand_over` copies. Buffers of `on` may outlive the SharedBuffer.
+/// Memory that two devices use alternately. If their drivers can share memory, there is one
+/// allocation. Otherwise each device has one, and each `hand_over` copies. Buffers of `on` may
+/// outlive the SharedBuffer.
 /// Threads: thread-compatible; copies are the same memory.
 class WYE_API SharedBuffer {
  public:
@@ -29,7 +28,8 @@ class WYE_API SharedBuffer {
   Buffer on(const Device& device) const;
   /// Returns the reason for two allocations; empty if there is one.
   const std::string& why_copied() const;
-  /// Returns the reason why the host waits in `hand_over`; empty if the devices wait for each other.
+  /// Returns the reason why the host waits in `hand_over`; empty if the devices wait for each
+  /// other.
   const std::string& why_waited() const;
 
   /// Passes the memory from `from`, a lane of one device, to `to`, a lane of the other. Later commands of `to` run after all
@@ -51,14 +51,14 @@ class WYE_API SharedBuffer {
 WYE_API Result<SharedBuffer> share(const Device& a, const Device& b, std::uint64_t count, ElementType element,
                                    std::uint32_t element_size);
 
-/// Allocates `count` elements for `a` and `b` without initializing them: by the driver of `a`, otherwise by the driver of `b`.
-/// Missing support of the drivers is not an error: `why_copied` and `why_waited` report it.
-/// Errors: invalid_argument (an empty handle, the same device twice, the size overflows), out_of_memory, device_lost.
+/// Allocates `count` elements for `a` and `b` without initializing them: by the driver of `a`,
+/// otherwise by the driver of `b`. Missing support of the drivers is not an error: `why_copied` and
+/// `why_waited` report it.
+/// Errors: invalid_argument (an empty handle, the same device twice, the size overflows),
+///         out_of_memory, device_lost.
 template <class T>
 Result<SharedBuffer> share(const Device& a, const Device& b, std::uint64_t count) {
   return share(a, b, count, element_type<T>(), sizeof(T));
 }
 
-}  // namespace interop
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::interop

@@ -1,15 +1,13 @@
 #pragma once
-/// Vulkan: lets wye use devices, memory and semaphores of the application, and the application use those of
-/// wye. Needs Vulkan headers in the program that includes it; links nothing.
+/// Vulkan: lets wye use devices, memory and semaphores of the application, and the application use
+/// those of wye. Needs Vulkan headers in the program that includes it; links nothing.
 #include <vulkan/vulkan_core.h>
 #include <wye/interop/detail/native.hpp>
 
 #include <string>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace interop {
+namespace wye::inline v0::interop {
 
 /// A VkDevice and its queue that wye uses.
 struct VulkanDevice {
@@ -18,19 +16,19 @@ struct VulkanDevice {
   VkDevice device = VK_NULL_HANDLE;
   std::uint32_t queue_family = 0;
   VkQueue queue = VK_NULL_HANDLE;  ///< null: the first queue of the family
-  /// Held by wye and by the application during each submission to the queue: a std::mutex, or a type with its
-  /// lock and unlock. The application must not hold it during a call of wye.
+  /// Held by wye and by the application during each submission to the queue: a std::mutex, or a
+  /// type with its lock and unlock. The application must not hold it during a call of wye.
   NativeLock lock = {};
-  /// The creation parameters of `device`, which name the enabled features and extensions. Read when the device is adopted,
-  /// not later.
+  /// The creation parameters of `device`, which name the enabled features and extensions. Read when
+  /// the device is adopted, not later.
   const VkDeviceCreateInfo* created = nullptr;
   /// Resolves the Vulkan functions of the application; null: the system's loader.
   PFN_vkGetInstanceProcAddr entry_points = nullptr;
 };
 
-/// Describes a device of the application for `PoolOptions::adopt`. It must outlive all objects that wye
-/// creates on it. It must have
-/// the features timelineSemaphore and bufferDeviceAddress enabled, and an instance of Vulkan 1.2 or newer.
+/// Describes a device of the application for `PoolOptions::adopt`. It must outlive all objects that
+/// wye creates on it. It must have the features timelineSemaphore and bufferDeviceAddress enabled,
+/// and an instance of Vulkan 1.2 or newer.
 inline NativeDevice vulkan_device(const VulkanDevice& host) {
   NativeDevice native{.backend = "vulkan"};
   native.instance = detail::number_of(host.instance);
@@ -62,8 +60,9 @@ inline Result<VulkanDevice> vulkan_device(const Device& device) {
 
 /// Memory of one VkDevice.
 struct VulkanBuffer {
-  /// Has usage for storage, transfer in both directions and device addresses, exclusive to the device's queue
-  /// family. If it is null in memory of the application, wye creates a VkBuffer over `memory`.
+  /// Has usage for storage, transfer in both directions and device addresses, exclusive to the
+  /// device's queue family. If it is null in memory of the application, wye creates a VkBuffer over
+  /// `memory`.
   VkBuffer buffer = VK_NULL_HANDLE;
   /// Allocated with VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, for device memory.
   VkDeviceMemory memory = VK_NULL_HANDLE;
@@ -82,10 +81,10 @@ inline Result<VulkanBuffer> vulkan_buffer(const Buffer& buffer) {
                       native->address};
 }
 
-/// Returns a buffer of T over memory of the application, without a copy. Calls `release` once after the last
-/// use; not if it fails.
-/// Errors:  invalid_argument (neither a buffer nor memory, a size that is not a multiple of T, or more than
-///          the driver reports), out_of_memory, device_lost.
+/// Returns a buffer of T over memory of the application, without a copy. Calls `release` once after
+/// the last use; not if it fails.
+/// Errors:  invalid_argument (neither a buffer nor memory, a size that is not a multiple of T, or
+///          more than the driver reports), out_of_memory, device_lost.
 template <class T>
 Result<Buffer> vulkan_buffer(const Device& device, const VulkanBuffer& host, Release release = {}) {
   detail::NativeMemory native{.backend = "vulkan"};
@@ -102,9 +101,8 @@ struct VulkanSemaphore {
   std::uint64_t value = 0;
 };
 
-/// Returns the semaphore of `point`, a point of a lane. Submissions of the application to any queue of the
-/// device may wait for it.
-/// It is valid as long as `point`. Only wye signals it.
+/// Returns the semaphore of `point`, a point of a lane. Submissions of the application to any queue
+/// of the device may wait for it. It is valid as long as `point`. Only wye signals it.
 /// Errors: invalid_argument (another backend, or empty), device_lost.
 inline Result<VulkanSemaphore> vulkan_semaphore(const SyncPoint& point) {
   auto native = detail::native_point("vulkan", point);
@@ -112,9 +110,8 @@ inline Result<VulkanSemaphore> vulkan_semaphore(const SyncPoint& point) {
   return VulkanSemaphore{detail::handle_of<VkSemaphore>(native->object), native->value};
 }
 
-/// Returns a point for a timeline semaphore of the application, for `Lease::wait_for` and `Lease::signal`.
-/// The semaphore must
-/// outlive the point and the work that uses it.
+/// Returns a point for a timeline semaphore of the application, for `Lease::wait_for` and
+/// `Lease::signal`. The semaphore must outlive the point and the work that uses it.
 /// Errors: invalid_argument (no semaphore, a device of another backend), device_lost.
 inline Result<SyncPoint> sync_point(const Device& device, const VulkanSemaphore& host) {
   detail::NativePoint native{.backend = "vulkan"};
@@ -123,6 +120,4 @@ inline Result<SyncPoint> sync_point(const Device& device, const VulkanSemaphore&
   return detail::adopt(device, native);
 }
 
-}  // namespace interop
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::interop

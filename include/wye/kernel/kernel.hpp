@@ -15,8 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace device {
 class Program;
@@ -86,16 +85,17 @@ class WYE_API Call {
 /// Threads: thread-safe; copies share one kernel.
 class WYE_API AnyKernel {
  public:
-  /// Makes a kernel from its sources: at most one per language, one `Cubin` per architecture, and one native
-  /// function per backend. Reads included files immediately; later changes have no effect without hot reload.
-  /// Compiles a source on its first use, and then checks that it matches `schema`. A missing include is an
-  /// error only then, because the compiler may never reach it.
-  /// Errors: invalid_argument (no name, no sources, an empty source, one larger than 4 MiB, two of one
-  ///         language; SPIR-V, PTX or a cubin that is invalid or does not match `schema`, naming the
-  ///         parameter), unsupported (a source uses a feature that wye does not offer, named).
+  /// Makes a kernel from its sources: at most one per language, one `Cubin` per architecture, and
+  /// one native function per backend. Reads included files immediately; later changes have no
+  /// effect without hot reload. Compiles a source on its first use, and then checks that it matches
+  /// `schema`. A missing include is an error only then, because the compiler may never reach it.
+  /// Errors: invalid_argument (no name, no sources, an empty source, one larger than 4 MiB, two of
+  ///         one language; SPIR-V, PTX or a cubin that is invalid or does not match `schema`,
+  ///         naming the parameter), unsupported (a source uses a feature that wye does not offer,
+  ///         named).
   static Result<AnyKernel> make(std::string name, ParamSchema schema, std::vector<AnySource> sources);
-  /// Errors: the same; invalid_argument (`batchable` names a parameter that is not there or is no buffer, or does not name
-  ///         all parameters that the kernel writes).
+  /// Errors: the same; invalid_argument (`batchable` names a parameter that is not there or is no
+  ///         buffer, or does not name all parameters that the kernel writes).
   static Result<AnyKernel> make(detail::KernelDescription description);
 
   const std::string& name() const noexcept;
@@ -121,8 +121,9 @@ class WYE_API AnyKernel {
 template <class... P>
 class Kernel : public AnyKernel {
  public:
-  /// A source of this kernel. A host function that cannot be called with the kernel's parameters does not
-  /// compile; the compiler's message names the first parameter that does not fit, and its type.
+  /// A source of this kernel. A host function that cannot be called with the kernel's parameters
+  /// does not compile; the compiler's message names the first parameter that does not fit, and its
+  /// type.
   class Source : public AnySource {
    public:
     Source(Glsl source) : AnySource(std::move(source)) {}     // NOLINT
@@ -142,14 +143,17 @@ class Kernel : public AnyKernel {
     std::string name;
     std::vector<Source> sources;
     std::vector<std::string> parameters = {};  ///< names, for messages; default: those in the sources
-    /// The parameters with a leading index, counted from 0: all that the kernel writes, and others. Their elements follow each
-    /// other for each z of the grid, as `x[z][...]`. A scheduler may then run equal calls on host memory, each over a
-    /// grid of depth 1, as one launch over a grid of that depth. The other arguments of these calls are the same.
+    /// The parameters with a leading index, counted from 0: all that the kernel writes, and others.
+    /// Their elements follow each other for each z of the grid, as `x[z][...]`. A scheduler may
+    /// then run equal calls on host memory, each over a grid of depth 1, as one launch over a grid
+    /// of that depth. The other arguments of these calls are the same.
     std::vector<std::size_t> batchable = {};
-    /// The types of adapters that run the kernel; empty: all. For variants that suit only some devices (`fastest_of`).
+    /// The types of adapters that run the kernel; empty: all. For variants that suit only some
+    /// devices (`fastest_of`).
     std::vector<AdapterType> adapters = {};
-    /// The features that a device needs. Those of SPIR-V are known anyway, those of texts only after they are compiled. A
-    /// variant that names them here is not compiled for a device that lacks them.
+    /// The features that a device needs. Those of SPIR-V are known anyway, those of texts only
+    /// after they are compiled. A variant that names them here is not compiled for a device that
+    /// lacks them.
     Features features = {};
   };
 
@@ -216,5 +220,4 @@ Kernel<P...> fastest_of(const Kernel<P...>& first, const std::vector<Kernel<P...
   return Kernel<P...>(detail::Programs(first.programs_[0], std::move(rest)));
 }
 
-}  // namespace v0
 }  // namespace wye

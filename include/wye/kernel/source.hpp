@@ -22,8 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// The value of a specialization constant: `{0, 16u}` sets the constant with id 0 to 16.
 struct SpecializationConstant {
@@ -56,21 +55,23 @@ struct Include {
   friend bool operator==(const Include&, const Include&) = default;
 };
 
-/// Resolves an `#include`. Returns the text of that name, `std::nullopt` if there is none, or an error. An
-/// exception counts as an error. Called on the thread that makes the kernel. Hot reload calls it again on a
-/// thread of the runtime.
+/// Resolves an `#include`. Returns the text of that name, `std::nullopt` if there is none, or an
+/// error. An exception counts as an error. Called on the thread that makes the kernel. Hot reload
+/// calls it again on a thread of the runtime.
 using IncludeFinder = std::function<Result<std::optional<std::string>>(const std::string& name)>;
 
-/// A compute shader in GLSL, `#version 450` or `460`. Storage and uniform buffers belong to set 0. Their
-/// bindings follow the order of the kernel's buffer parameters. A uniform buffer is a `Read<T>` of any size.
-/// The other parameters are the members of the push-constant block, in order. A shader without bound buffers
-/// takes its buffers there too, as structs of {buffer_reference, uvec2 count} or as bare buffer_references.
-/// Such a shader may declare elements of 8 and 16 bits as uint, several per word. This requires no device
-/// feature, but the shader must then handle addresses that are not aligned to words.
+/// A compute shader in GLSL, `#version 450` or `460`. Storage and uniform buffers belong to set 0.
+/// Their bindings follow the order of the kernel's buffer parameters. A uniform buffer is a
+/// `Read<T>` of any size. The other parameters are the members of the push-constant block, in
+/// order. A shader without bound buffers takes its buffers there too, as structs of
+/// {buffer_reference, uvec2 count} or as bare buffer_references. Such a shader may declare elements
+/// of 8 and 16 bits as uint, several per word. This requires no device feature, but the shader must
+/// then handle addresses that are not aligned to words.
 ///
 /// `#include "x"` is searched beside the including file. Then, as `#include <x>`, it is searched in
-/// `includes`, below each of `include_directories`, and by `find_include`, in this order. Included texts are
-/// read once, when the kernel is made. Their content is part of its key; their names and locations are not.
+/// `includes`, below each of `include_directories`, and by `find_include`, in this order. Included
+/// texts are read once, when the kernel is made. Their content is part of its key; their names and
+/// locations are not.
 struct Glsl {
   std::string text;
   std::string file = {};       ///< name in diagnostics
@@ -88,8 +89,8 @@ struct Glsl {
   WYE_API static Result<Glsl> from_file(const std::string& path);
 };
 
-/// The value of a Slang link-time constant: `{"tile", 16u}` sets `extern static const uint tile;`. Loop
-/// bounds and `numthreads` may depend on it.
+/// The value of a Slang link-time constant: `{"tile", 16u}` sets `extern static const uint tile;`.
+/// Loop bounds and `numthreads` may depend on it.
 struct LinkConstant {
   template <class T>
   requires(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || std::is_same_v<T, bool>))
@@ -111,17 +112,17 @@ struct LinkConstant {
   friend bool operator==(const LinkConstant&, const LinkConstant&) = default;
 };
 
-/// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) at run time. Without the
-/// library, devices that need it refuse the kernel and report the reason. Slang generates SPIR-V, and CUDA
-/// C++ for NVRTC. The `uniform` parameters of the entry point are the kernel's parameters:
-/// `StructuredBuffer`, `RWStructuredBuffer` and `ConstantBuffer` are its buffer parameters in order, the
-/// others its other parameters in order. A kernel without such buffers may take pointers. Parameters outside
-/// the entry point are refused. Structs have the layout of C; matrices are row-major. CUDA aligns 2- and
-/// 4-vectors to their size. A struct with a different layout in CUDA is refused when it is compiled for CUDA.
-/// The error names the padding to add.
+/// A compute kernel in Slang, compiled by libslang-compiler (2026.5 or newer) at run time. Without
+/// the library, devices that need it refuse the kernel and report the reason. Slang generates
+/// SPIR-V, and CUDA C++ for NVRTC. The `uniform` parameters of the entry point are the kernel's
+/// parameters: `StructuredBuffer`, `RWStructuredBuffer` and `ConstantBuffer` are its buffer
+/// parameters in order, the others its other parameters in order. A kernel without such buffers may
+/// take pointers. Parameters outside the entry point are refused. Structs have the layout of C;
+/// matrices are row-major. CUDA aligns 2- and 4-vectors to their size. A struct with a different
+/// layout in CUDA is refused when it is compiled for CUDA. The error names the padding to add.
 ///
-/// `#include "x"`, `import x` and `__include x` are searched like `#include "x"` of `Glsl`. Their texts and
-/// names are part of the key. `import a.b` means "a/b.slang".
+/// `#include "x"`, `import x` and `__include x` are searched like `#include "x"` of `Glsl`. Their
+/// texts and names are part of the key. `import a.b` means "a/b.slang".
 struct Slang {
   std::string text = {};
   std::string file = {};   ///< name in diagnostics
@@ -185,8 +186,9 @@ struct CudaCpp {
   WYE_API static Result<CudaCpp> from_file(const std::string& path);
 };
 
-/// A kernel in PTX, with the interface of `CudaCpp`. A kernel may have PTX for several architectures. A device uses the newest
-/// that is not newer than the device; its driver compiles it.
+/// A kernel in PTX, with the interface of `CudaCpp`. A kernel may have PTX for several
+/// architectures. A device uses the newest that is not newer than the device; its driver compiles
+/// it.
 struct Ptx {
   std::string text;
   std::string entry = {};  ///< name of the function; empty: the name of the kernel
@@ -201,8 +203,9 @@ struct Ptx {
   WYE_API static Result<Ptx> from_file(const std::string& path);
 };
 
-/// A kernel as machine code of one architecture, with the interface of `CudaCpp`. A kernel may have one cubin
-/// per architecture. A device uses the newest cubin of its generation that is not newer than the device.
+/// A kernel as machine code of one architecture, with the interface of `CudaCpp`. A kernel may have
+/// one cubin per architecture. A device uses the newest cubin of its generation that is not newer
+/// than the device.
 struct Cubin {
   std::vector<std::byte> bytes;
   std::string entry = {};  ///< name of the function; empty: the name of the kernel
@@ -219,8 +222,8 @@ struct Cubin {
 
 /// Options of a host function.
 struct HostOptions {
-  /// Minimum number of items per call; ranges are multiples of it. Zero means the whole dimension: `{0, 16}`
-  /// gives whole rows, 16 at a time. Unset: chosen from the grid.
+  /// Minimum number of items per call; ranges are multiples of it. Zero means the whole dimension:
+  /// `{0, 16}` gives whole rows, 16 at a time. Unset: chosen from the grid.
   std::optional<Extent3> tile = std::nullopt;
 };
 
@@ -231,15 +234,16 @@ struct HostFunction {
   HostOptions options;
 };
 
-/// Makes a kernel source from a host function. Jobs call it as `f(wye::Range, <std::span or value per
-/// parameter>..., [wye::StopToken])`, from several threads with disjoint ranges. If it throws, the job fails.
+/// Makes a kernel source from a host function. Jobs call it as `f(wye::Range, <std::span or value
+/// per parameter>..., [wye::StopToken])`, from several threads with disjoint ranges. If it throws,
+/// the job fails.
 template <class F>
 HostFunction<std::decay_t<F>> host(F&& function, HostOptions options = {}) {
   return {std::forward<F>(function), options};
 }
 
-/// A function that submits work through a vendor's interface, as a kernel source. Made by `native(backend,
-/// f)`.
+/// A function that submits work through a vendor's interface, as a kernel source. Made by
+/// `native(backend, f)`.
 template <class F>
 struct NativeFunction {
   std::string backend;
@@ -247,14 +251,16 @@ struct NativeFunction {
   NativeProbe probe = nullptr;
 };
 
-/// Makes a kernel source for the devices of `backend` from a function that calls a vendor's library or
-/// launches kernels of the application. Jobs call it as `f(const wye::NativeLane&, <wye::DeviceSpan or value
-/// per parameter>...)`, or with the grid, a `wye::Extent3`, after the lane. The submitting thread calls it,
-/// in the order of the lane. The function submits work to the lane and must not wait. That work executes in
-/// the order of the lane. The function returns nothing or a `wye::Result<void>`. If it throws, the job fails.
+/// Makes a kernel source for the devices of `backend` from a function that calls a vendor's library
+/// or launches kernels of the application. Jobs call it as `f(const wye::NativeLane&,
+/// <wye::DeviceSpan or value per parameter>...)`, or with the grid, a `wye::Extent3`, after the
+/// lane. The submitting thread calls it, in the order of the lane. The function submits work to the
+/// lane and must not wait. That work executes in the order of the lane. The function returns
+/// nothing or a `wye::Result<void>`. If it throws, the job fails.
 ///
-/// `probe` is called once per device, before the first use of a function that names it. If it returns an
-/// error, the device uses the next source of the kernel, and `Outcome::reason` reports it.
+/// `probe` is called once per device, before the first use of a function that names it. If it
+/// returns an error, the device uses the next source of the kernel, and `Outcome::reason` reports
+/// it.
 template <class F>
 NativeFunction<std::decay_t<F>> native(std::string backend, F&& function, NativeProbe probe = nullptr) {
   return {std::move(backend), std::forward<F>(function), probe};
@@ -344,8 +350,9 @@ class NativeCodeOf final : public device::NativeCode {
   NativeProbe probe_;
 };
 
-/// Parameter `Number` of a host function, counted from 1 after the range: the kernel's type, the type of the
-/// argument, and the type that the function takes. The compiler names this type in its message.
+/// Parameter `Number` of a host function, counted from 1 after the range: the kernel's type, the
+/// type of the argument, and the type that the function takes. The compiler names this type in its
+/// message.
 template <std::size_t Number, class KernelParameter, class ArrivesAs, class FunctionTakes>
 struct HostFunctionParameter {
   static_assert(std::is_convertible_v<ArrivesAs, FunctionTakes>,
@@ -458,5 +465,4 @@ std::shared_ptr<const device::NativeCode> native_code(F function, NativeProbe pr
 
 }  // namespace detail
 
-}  // namespace v0
 }  // namespace wye

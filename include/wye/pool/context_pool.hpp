@@ -18,37 +18,39 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace pool {
 class Pool;
 }
 
-/// Determines the number of slots of a processor. A slot is the right to a lease of one of its devices. All backends and all pools
-/// of the process share the slots.
+/// Determines the number of slots of a processor. A slot is the right to a lease of one of its
+/// devices. All backends and all pools of the process share the slots.
 enum class SlotRule : std::uint8_t {
-  /// From the device: the processors of a CPU; for a GPU an eighth of its multiprocessors, or its queues if these are more. At
-  /// least 4, and at least the `lanes_per_device` of each pool.
+  /// From the device: the processors of a CPU; for a GPU an eighth of its multiprocessors, or its
+  /// queues if these are more. At least 4, and at least the `lanes_per_device` of each pool.
   device,
   host_share,  ///< the processors of the host, divided by the number of processors that the pool uses; at least 1
-  /// From 1 to `slots`, or to the number of `device`. Falls by one if jobs take more than 1.5 times their shortest run time. Rises
-  /// by one if they do not, and a request has waited for a slot.
+  /// From 1 to `slots`, or to the number of `device`. Falls by one if jobs take more than 1.5 times
+  /// their shortest run time. Rises by one if they do not, and a request has waited for a slot.
   load,
 };
 
 /// Determines which pools share the slots and the budget of a processor.
 enum class Share : std::uint8_t {
   process,  ///< those of this process
-  /// Those of all processes of this user on this machine that share with `machine`. The smallest `slots` of a process limits the
-  /// slots of all together; if none is set, the largest default. The smallest `silicon_memory` limits their memory together.
-  /// Requests are served in their order over all processes, by the clocks of their pools. If a process does not take a free slot
-  /// for 250 ms, it is passed over. When a process ends in any way, its slots and memory are free again: within 10 ms for a new
-  /// request, within 250 ms for a request that waits. A wait for slots of other processes is never refused as endless.
+  /// Those of all processes of this user on this machine that share with `machine`. The smallest
+  /// `slots` of a process limits the slots of all together; if none is set, the largest default.
+  /// The smallest `silicon_memory` limits their memory together. Requests are served in their order
+  /// over all processes, by the clocks of their pools. If a process does not take a free slot for
+  /// 250 ms, it is passed over. When a process ends in any way, its slots and memory are free
+  /// again: within 10 ms for a new request, within 250 ms for a request that waits. A wait for
+  /// slots of other processes is never refused as endless.
   machine,
 };
 
-/// A switch of contexts: a submission of a thread to another context than that of its previous submission, of the same pool.
+/// A switch of contexts: a submission of a thread to another context than that of its previous
+/// submission, of the same pool.
 struct ContextSwitch {
   std::string_view from, to;  ///< contexts: "vulkan:0#1"
   std::string_view device;    ///< of `to`
@@ -56,13 +58,14 @@ struct ContextSwitch {
   bool changes_device = false;
   bool changes_backend = false;
   std::uint64_t thread = 0;  ///< number of the thread in the process, from 1
-  /// From the end of the thread's last call of `from` until the device accepted the submission to `to`. The application's
-  /// own work between them counts, and the creation of a lane if it was the first lease of `to`.
+  /// From the end of the thread's last call of `from` until the device accepted the submission to
+  /// `to`. The application's own work between them counts, and the creation of a lane if it was the
+  /// first lease of `to`.
   Duration duration{};
 };
 
-/// Receives switches on the thread that made them, within its submission. No lock is held; it must not call the lease.
-/// Exceptions are ignored.
+/// Receives switches on the thread that made them, within its submission. No lock is held; it must
+/// not call the lease. Exceptions are ignored.
 using SwitchSink = std::function<void(const ContextSwitch&)>;
 
 /// How much of the memory of a processor is in use.
@@ -79,11 +82,12 @@ struct MemoryPressure {
   Level level = Level::none;
 };
 
-/// Receives changes of `MemoryPressure::level`, on the thread that allocates or leases. No lock is held. Exceptions are
-/// ignored. A fall is noticed by a later allocation or lease.
+/// Receives changes of `MemoryPressure::level`, on the thread that allocates or leases. No lock is
+/// held. Exceptions are ignored. A fall is noticed by a later allocation or lease.
 using PressureSink = std::function<void(const MemoryPressure&)>;
 
-/// Limits the allocations of the leases and jobs with one tag on a processor, in one pool. Arrays do not count.
+/// Limits the allocations of the leases and jobs with one tag on a processor, in one pool. Arrays
+/// do not count.
 struct TagBudget {
   std::string tag;
   Bytes memory;
@@ -123,38 +127,42 @@ struct TagBudget {
 /// | share_folder     | see below     | WYE_SHARE_DIR     | a directory of this user                        |
 /// | monitor_period   | 10 s          | -                 | more than 0; Duration::max(): never             |
 struct PoolOptions {
-  /// Backends to look for devices in, preferred first; a repeated name counts once. Empty: every backend of this build, in
-  /// its order of preference.
+  /// Backends to look for devices in, preferred first; a repeated name counts once. Empty: every
+  /// backend of this build, in its order of preference.
   std::vector<std::string> backends = {};
   std::uint32_t lanes_per_device = 2;  ///< contexts per device, created when first needed
   std::uint32_t contexts_ahead = 0;  ///< contexts per device that `open` creates, and that `idle_trim` keeps
-  /// Time after which the driver's objects of an idle context are freed. The pool has no thread: it checks when a context is
-  /// leased.
+  /// Time after which the driver's objects of an idle context are freed. The pool has no thread: it
+  /// checks when a context is leased.
   Duration idle_trim = std::chrono::seconds(60);
-  /// Limits the leases of one processor at a time, over all backends and pools of this process; see also `share`. Further
-  /// requests wait. The leases of one thread count as one, because it must not wait for itself. If pools have different numbers,
-  /// the smallest holds while its pool is open.
+  /// Limits the leases of one processor at a time, over all backends and pools of this process; see
+  /// also `share`. Further requests wait. The leases of one thread count as one, because it must
+  /// not wait for itself. If pools have different numbers, the smallest holds while its pool is
+  /// open.
   std::uint32_t slots = 0;
   SlotRule slot_rule = SlotRule::device;
-  /// Limits the allocations of this process on one processor, over all backends and pools. If pools have different numbers, the
-  /// smallest holds while its pool is open. Memory that other programs use, and the control group of this process, limit it
-  /// too, if the driver and the system tell.
+  /// Limits the allocations of this process on one processor, over all backends and pools. If pools
+  /// have different numbers, the smallest holds while its pool is open. Memory that other programs
+  /// use, and the control group of this process, limit it too, if the driver and the system tell.
   Bytes silicon_memory = Bytes{0};
   Bytes pool_memory = Bytes{0};  ///< limits the allocations of this pool on one processor, with its arrays
   std::vector<TagBudget> tag_memory = {};
   Bytes lane_memory = Bytes{512ull << 20};  ///< limit of the allocations of one context
-  /// Memory that a CUDA device or the CPU keeps for reuse by all its contexts. More makes allocation faster; less leaves more
-  /// memory to other programs. The system takes that of the CPU when it needs it.
+  /// Memory that a CUDA device or the CPU keeps for reuse by all its contexts. More makes
+  /// allocation faster; less leaves more memory to other programs. The system takes that of the CPU
+  /// when it needs it.
   Bytes kept_memory = Bytes{512ull << 20};
   Duration lease_timeout = std::chrono::seconds(5);  ///< of requests without a deadline
-  /// Time after which a request that waits is as urgent as a new one of the next higher priority: a later request overtakes it
-  /// only if it begins to wait within this time for each priority between them.
+  /// Time after which a request that waits is as urgent as a new one of the next higher priority: a
+  /// later request overtakes it only if it begins to wait within this time for each priority
+  /// between them.
   Duration aging = std::chrono::seconds(10);
   std::uint32_t cpu_threads = 0;  ///< of the CPU's team; the calling thread counts
-  /// With `partition`, devices that cannot be divided are not opened, and report this as their reason:
-  /// Vulkan devices, and CUDA devices if the driver has no green contexts (12.5 or newer has them). The share
-  /// of the CPU is `cpu_threads`. Adopted devices are never divided. With `device` the pool shares no driver's device with other
-  /// pools or the application, so that their errors and limits do not reach it.
+  /// With `partition`, devices that cannot be divided are not opened, and report this as their
+  /// reason: Vulkan devices, and CUDA devices if the driver has no green contexts (12.5 or newer
+  /// has them). The share of the CPU is `cpu_threads`. Adopted devices are never divided. With
+  /// `device` the pool shares no driver's device with other pools or the application, so that their
+  /// errors and limits do not reach it.
   Isolation isolation = Isolation::shared;
   Partition partition = {};              ///< with `Isolation::partition`; default: half of the device
   std::vector<NativeDevice> adopt = {};  ///< devices of the application, used instead of wye's own
@@ -164,24 +172,29 @@ struct PoolOptions {
   SwitchSink on_switch = {};  ///< then each call of a lane reads the clock
   PressureSink on_pressure = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
-  /// Limits how long the destructor of the pool waits for work in flight, which is then abandoned as by `close(deadline)`.
+  /// Limits how long the destructor of the pool waits for work in flight, which is then abandoned
+  /// as by `close(deadline)`.
   /// Unset: 10 s for work of a GPU, no limit for host functions.
   std::optional<Duration> close_timeout = std::nullopt;
-  /// With `machine`, each processor is shared from `open` on by all pools of this process, until its last device closes. It has
-  /// one parked thread, and an entry in a small file of `share_folder`, up to 128 of them. Processors without a UUID, other than
-  /// the CPU, are not shared. A damaged file, or a file or folder of another user, is an error of `open`.
+  /// With `machine`, each processor is shared from `open` on by all pools of this process, until
+  /// its last device closes. It has one parked thread, and an entry in a small file of
+  /// `share_folder`, up to 128 of them. Processors without a UUID, other than the CPU, are not
+  /// shared. A damaged file, or a file or folder of another user, is an error of `open`.
   Share share = Share::process;
-  /// The directory of the files of `Share::machine`, created with owner-only permissions. Its file system must be local.
+  /// The directory of the files of `Share::machine`, created with owner-only permissions. Its file
+  /// system must be local.
   /// Empty: "/dev/shm/wye-1000" for user 1000.
   std::string share_folder = {};
-  /// The monitor of a processor (`Device::monitor`) is read for memory errors and heat at most this often, by a thread that
-  /// runs a job there; see DeviceHealth.
+  /// The monitor of a processor (`Device::monitor`) is read for memory errors and heat at most this
+  /// often, by a thread that runs a job there; see DeviceHealth.
   Duration monitor_period = std::chrono::seconds(10);
-  /// Pinned memory that uploads and downloads of a CUDA device share at a time. Above it a lane waits for its own transfers
-  /// while it submits, and has 8 MiB in any case. It stays pinned until `trim`.
+  /// Pinned memory that uploads and downloads of a CUDA device share at a time. Above it a lane
+  /// waits for its own transfers while it submits, and has 8 MiB in any case. It stays pinned until
+  /// `trim`.
   Bytes pinned_memory = Bytes{64ull << 20};
-  /// The longest time that a thread polls a CUDA device before it sleeps. It polls for so long only if the waits for the
-  /// lane took no longer lately, otherwise for 30 us. Polling saves an interrupt; sleeping saves the processor.
+  /// The longest time that a thread polls a CUDA device before it sleeps. It polls for so long only
+  /// if the waits for the lane took no longer lately, otherwise for 30 us. Polling saves an
+  /// interrupt; sleeping saves the processor.
   Duration poll_limit = std::chrono::microseconds(300);
 };
 
@@ -208,8 +221,8 @@ struct ContextInfo {
   Duration last_used{};       ///< time since its last lease began
   Bytes bytes;                ///< held by its buffers
   std::uint64_t kernels = 0;  ///< dispatches, and steps of sequences, so far
-  /// Memory that the driver's pool for the device holds for all contexts, in buffers or unused. Zero if it has no pool:
-  /// only CUDA has one.
+  /// Memory that the driver's pool for the device holds for all contexts, in buffers or unused.
+  /// Zero if it has no pool: only CUDA has one.
   Bytes reserved{};
 };
 
@@ -239,8 +252,8 @@ struct ProcessShare {
   bool is_own = false;     ///< this process
 };
 
-/// The state of a device. A suspect device runs only jobs that no other device can run, and leases. A job that completes or fails
-/// changes nothing.
+/// The state of a device. A suspect device runs only jobs that no other device can run, and leases.
+/// A job that completes or fails changes nothing.
 ///
 /// | event                                      | from        | to          |
 /// |--------------------------------------------|-------------|-------------|
@@ -255,9 +268,10 @@ struct ProcessShare {
 /// | the same, after ten losses and failures    | probing     | dead        |
 /// | it copies memory rightly                   | probing     | healthy     |
 ///
-/// The back-off after a first loss is zero. It is 100 ms after the second loss or failed probe, and doubles with each further one
-/// to 30 s. Losses and failures are counted from the last time that 16 jobs in a row have completed on the device.
-/// Heat changes no state, because a slow GPU is still faster than its fallback: `DeviceState::last_fault` reports it.
+/// The back-off after a first loss is zero. It is 100 ms after the second loss or failed probe, and
+/// doubles with each further one to 30 s. Losses and failures are counted from the last time that
+/// 16 jobs in a row have completed on the device. Heat changes no state, because a slow GPU is
+/// still faster than its fallback: `DeviceState::last_fault` reports it.
 enum class DeviceHealth : std::uint8_t { healthy, suspect, quarantined, probing, dead };
 
 /// One device of a processor, for display.
@@ -276,7 +290,8 @@ struct SiliconInfo {
   std::uint32_t used = 0;        ///< of `slots`, by this process
   std::uint32_t waiting = 0;     ///< requests of this pool that it could serve
   std::vector<SlotInfo> leases;  ///< that use the slots; the leases of one thread share a slot
-  /// The processor, then each runtime, each followed by its contexts; then the tags of this pool that have a budget.
+  /// The processor, then each runtime, each followed by its contexts; then the tags of this pool
+  /// that have a budget.
   std::vector<MemoryShare> memory;
   MemoryPressure::Level pressure = MemoryPressure::Level::none;
   std::uint32_t used_elsewhere = 0;     ///< of `slots`, by other processes
@@ -297,33 +312,41 @@ struct PoolMetrics {
   std::uint64_t recoveries = 0;  ///< lost devices that were opened again
 };
 
-/// Owns the devices and their contexts. Copies share one pool. A device closes after the last copy of the pool, the last
-/// lease and the last buffer.
-/// Threads: thread-safe; requests that wait are served by priority, with aging, and then in order of arrival.
+/// Owns the devices and their contexts. Copies share one pool. A device closes after the last copy
+/// of the pool, the last lease and the last buffer.
+/// Threads: thread-safe; requests that wait are served by priority, with aging, and then in order
+///          of arrival.
 class WYE_API ContextPool {
  public:
   /// Opens every usable device of `options.backends`.
-  /// Errors: invalid_argument (an option out of range), not_found (a backend that this build does not have, with those that
-  ///         it has), unavailable (no usable device, with the reason for each), unsupported (these headers are of another
-  ///         version than the library). With `Share::machine` also: io (its folder or file cannot be used), corrupt (the file is
-  ///         damaged), unsupported (the file is of another version), unavailable (128 processes share the processor).
+  /// Errors: invalid_argument (an option out of range), not_found (a backend that this build does
+  ///         not have, with those that it has), unavailable (no usable device, with the reason for
+  ///         each), unsupported (these headers are of another version than the library). With
+  ///         `Share::machine` also: io (its folder or file cannot be used), corrupt (the file is
+  ///         damaged), unsupported (the file is of another version), unavailable (128 processes
+  ///         share the processor).
   static Result<ContextPool> open(PoolOptions options = {}, Version header = header_version);
 
-  /// Returns all adapters that the last discovery has found, by `open` or `rescan`. An adapter that is not usable has the
-  /// reason. The reference and the list stay valid and unchanged until the pool ends.
+  /// Returns all adapters that the last discovery has found, by `open` or `rescan`. An adapter that
+  /// is not usable has the reason. The reference and the list stay valid and unchanged until the
+  /// pool ends.
   const std::vector<AdapterInfo>& adapters() const;
-  /// Returns the open devices, preferred first, then those that `rescan` has added. A lost device is opened again when it is
-  /// needed, and has a new handle then: the old one, its buffers and its executables stay lost.
+  /// Returns the open devices, preferred first, then those that `rescan` has added. A lost device
+  /// is opened again when it is needed, and has a new handle then: the old one, its buffers and its
+  /// executables stay lost.
   std::vector<Device> devices() const;
-  /// Discovers adapters again, with the options of `open`. Opens and checks new adapters, and those that could not be opened
-  /// before. Opens quarantined devices again at once, and dead ones if their adapter is found and can open a device again. Returns
-  /// the devices that can be used since this call, empty if there are none. Waiting requests are served by them.
-  /// An adapter of an open device is recognized by its backend and UUID, or by its id without a UUID. If the id of a new adapter
-  /// is in use, it gets the next free one. Devices of the application are not discovered again. Open devices keep their slots.
+  /// Discovers adapters again, with the options of `open`. Opens and checks new adapters, and those
+  /// that could not be opened before. Opens quarantined devices again at once, and dead ones if
+  /// their adapter is found and can open a device again. Returns the devices that can be used since
+  /// this call, empty if there are none. Waiting requests are served by them. An adapter of an open
+  /// device is recognized by its backend and UUID, or by its id without a UUID. If the id of a new
+  /// adapter is in use, it gets the next free one. Devices of the application are not discovered
+  /// again. Open devices keep their slots.
   /// Threads: thread-safe; calls run one after the other. Leases and jobs go on.
-  /// Errors:  closed; out_of_memory (no adapter was added); over_budget (a pool has at most 16 devices more than `open` found;
-  ///          devices up to this limit were added).
-  /// Cost:    that of `open`. A driver may find new devices only in a new process, as CUDA's does once it is initialized.
+  /// Errors:  closed; out_of_memory (no adapter was added); over_budget (a pool has at most 16
+  ///          devices more than `open` found; devices up to this limit were added).
+  /// Cost:    that of `open`. A driver may find new devices only in a new process, as CUDA's does
+  ///          once it is initialized.
   Result<std::vector<AdapterInfo>> rescan();
 
   /// Leases one context that meets `request`. Waits until such a context is idle and its processor has a free slot, or the
@@ -343,11 +366,13 @@ class WYE_API ContextPool {
   /// Errors: those of `lease`; unavailable (no context is free) instead of timed_out.
   Result<Lease> try_lease(const LeaseRequest& request = {}, SourceLocation where = SourceLocation::current());
 
-  /// Frees idle memory of all devices: all kinds up to `last`. Contexts that `contexts_ahead` keeps stay. Returns the bytes of
-  /// buffers and kernels that were freed; those of lanes, and memory that a backend kept for reuse, are not known.
+  /// Frees idle memory of all devices: all kinds up to `last`. Contexts that `contexts_ahead` keeps
+  /// stay. Returns the bytes of buffers and kernels that were freed; those of lanes, and memory
+  /// that a backend kept for reuse, are not known.
   Bytes trim(IdleMemory last = IdleMemory::replicas);
-  /// Moves arrays that nothing uses together on each device, and returns the memory that they leave to the driver. An
-  /// allocation that fails does the same before its error. Returns the bytes that drivers got; see `MemoryInfo::spare`.
+  /// Moves arrays that nothing uses together on each device, and returns the memory that they leave
+  /// to the driver. An allocation that fails does the same before its error. Returns the bytes that
+  /// drivers got; see `MemoryInfo::spare`.
   Bytes defragment();
 
   std::vector<ContextInfo> contexts() const;
@@ -355,12 +380,12 @@ class WYE_API ContextPool {
   std::vector<SiliconInfo> silicon() const;
   PoolMetrics metrics() const;
 
-  /// Refuses new leases and wakes all waiters. Leases stay valid until they end. Logs a warning for each one of the
-  /// application: its tag, its age, and the place of the call in the source.
+  /// Refuses new leases and wakes all waiters. Leases stay valid until they end. Logs a warning for
+  /// each one of the application: its tag, its age, and the place of the call in the source.
   void close();
-  /// Closes as `close()`, and waits until devices have completed the work of ended leases. If `deadline`
-  /// passes first, abandons the work in flight: its lanes, their memory and their devices are kept until the
-  /// process ends, because a device may still use them.
+  /// Closes as `close()`, and waits until devices have completed the work of ended leases. If
+  /// `deadline` passes first, abandons the work in flight: its lanes, their memory and their
+  /// devices are kept until the process ends, because a device may still use them.
   /// Errors: timed_out, naming each context and the job that failed on it.
   [[nodiscard]] Result<void> close(Deadline deadline);
 
@@ -370,5 +395,4 @@ class WYE_API ContextPool {
   std::shared_ptr<pool::Pool> state_;
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -13,16 +13,16 @@
 #include <string>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace pool {
 struct LeaseState;
 }
 
-/// Holds one context (an ordered lane of a device). The destructor returns the context to its pool. It drops commands that
-/// were not submitted, and downloads that no successful `wait` followed are not written any more.
-/// Commands execute in submission order. Calls return nothing: the first failure sticks, and `wait` returns it.
+/// Holds one context (an ordered lane of a device). The destructor returns the context to its pool.
+/// It drops commands that were not submitted, and downloads that no successful `wait` followed are
+/// not written any more. Commands execute in submission order. Calls return nothing: the first
+/// failure sticks, and `wait` returns it.
 /// Threads: one thread at a time; may move between threads.
 class WYE_API Lease {
  public:
@@ -48,7 +48,8 @@ class WYE_API Lease {
     upload_bytes(std::as_bytes(std::span(std::ranges::data(source), std::ranges::size(source))), target,
                  offset);
   }
-  /// Copies the beginning of `source` into `target`. `target` is written when `wait` has returned success.
+  /// Copies the beginning of `source` into `target`. `target` is written when `wait` has returned
+  /// success.
   template <std::ranges::contiguous_range R>
   void download(const Buffer& source, R&& target, Bytes offset = {}) {
     download_bytes(source,
@@ -63,7 +64,8 @@ class WYE_API Lease {
   void dispatch(const Executable& executable, const Arguments& arguments);
   /// Runs `executable` over `items`.
   void dispatch(const Executable& executable, const Arguments& arguments, Extent3 items);
-  /// Runs `executable`, which was built from the kernel of `call`, with the arguments and the grid of `call`.
+  /// Runs `executable`, which was built from the kernel of `call`, with the arguments and the grid
+  /// of `call`.
   template <detail::CallLike C>
   void dispatch(const Executable& executable, const C& call) {
     dispatch(executable, call.arguments(), call.items());
@@ -75,11 +77,12 @@ class WYE_API Lease {
   void submit(Sequence& sequence);
   /// Submits, and returns the point at which all submitted commands are complete.
   SyncPoint point();
-  /// Delays later commands until `point`, of the same device, is reached. The work that reaches a point of
-  /// the application must have been submitted to the driver before: until the point is reached, the device's
-  /// queue may block.
+  /// Delays later commands until `point`, of the same device, is reached. The work that reaches a
+  /// point of the application must have been submitted to the driver before: until the point is
+  /// reached, the device's queue may block.
   void wait_for(const SyncPoint& point);
-  /// Submits, and signals `point` of the application (`interop`) when all submitted commands are complete.
+  /// Submits, and signals `point` of the application (`interop`) when all submitted commands are
+  /// complete.
   void signal(const SyncPoint& point);
   /// Submits, and waits until all commands are complete.
   /// Errors: timed_out (wait again); or the first failure on this context since the lease began.
@@ -99,5 +102,4 @@ class WYE_API Lease {
   std::unique_ptr<pool::LeaseState, End> state_;  // a part of the context: a lease allocates nothing
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -13,8 +13,7 @@
 #include <optional>
 #include <string>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// Describes one reload of a kernel whose file, or a file that it includes, has changed.
 struct Reload {
@@ -24,7 +23,8 @@ struct Reload {
   Duration took{};   ///< time to read the files and to compile for the devices in use
 };
 
-/// Receives reloads on a thread of the runtime. No lock is held. It may use the runtime. Exceptions are dropped.
+/// Receives reloads on a thread of the runtime. No lock is held. It may use the runtime. Exceptions
+/// are dropped.
 using ReloadSink = std::function<void(const Reload&)>;
 
 /// Options of `Runtime::open`. A runtime uses exactly these values and reads no environment variable.
@@ -53,31 +53,35 @@ struct RuntimeOptions {
   PoolOptions pool = {};
   CacheOptions cache = {};
   SchedulerOptions scheduler = {};
-  /// Checks each GPU before its first use, as `qualify` does. The report is stored beside the kernels, for the build of its driver.
-  /// A device that fails is not used, and `adapters()` has the reason. A feature that fails is off for that device. A device that
-  /// does not complete a check is not used for a day. Devices of the application (`adopt`) are not checked.
+  /// Checks each GPU before its first use, as `qualify` does. The report is stored beside the
+  /// kernels, for the build of its driver. A device that fails is not used, and `adapters()` has
+  /// the reason. A feature that fails is off for that device. A device that does not complete a
+  /// check is not used for a day. Devices of the application (`adopt`) are not checked.
   Qualification qualification = Qualification::stored;
-  /// For development. Watches the files of kernels that jobs use (`Glsl::from_file` and its like) and the files that
-  /// these include. After a change, compiles the kernel for the devices that use it; jobs prepared from then on use the
-  /// new code. If the code does not compile, or has other parameters, the kernel is unchanged, and `on_reload` and the
-  /// log get the error once. Costs one thread, which sleeps between changes.
+  /// For development. Watches the files of kernels that jobs use (`Glsl::from_file` and its like)
+  /// and the files that these include. After a change, compiles the kernel for the devices that use
+  /// it; jobs prepared from then on use the new code. If the code does not compile, or has other
+  /// parameters, the kernel is unchanged, and `on_reload` and the log get the error once. Costs one
+  /// thread, which sleeps between changes.
   bool hot_reload = false;
   ReloadSink on_reload = {};
   LogSink log = {};                   ///< used by each part without a sink
   std::string log_level = "warning";  ///< of `log`; rooms can differ: "warning,cache=debug"
   const Clock* clock = nullptr;       ///< used by each part without a clock; null: the steady clock
-  /// Limits the destruction of the last copy of the runtime, and is the limit of pool and scheduler. See `Runtime`.
+  /// Limits the destruction of the last copy of the runtime, and is the limit of pool and
+  /// scheduler. See `Runtime`.
   std::optional<Duration> close_timeout = std::nullopt;
 
-  /// Returns the defaults with the environment variables applied that are set and not empty. The cache directory is
-  /// WYE_CACHE_DIR ("none": memory only), otherwise `user_cache_directory()` with `CacheOptions::require_directory` off.
+  /// Returns the defaults with the environment variables applied that are set and not empty. The
+  /// cache directory is WYE_CACHE_DIR ("none": memory only), otherwise `user_cache_directory()`
+  /// with `CacheOptions::require_directory` off.
   /// Errors: invalid_argument, naming the variable, its value, and the values that it takes.
   WYE_API static Result<RuntimeOptions> from_environment();
 };
 
-/// Returns the user's cache directory for wye: XDG_CACHE_HOME/wye, otherwise HOME/.cache/wye; WYE_CACHE_DIR overrides
-/// both. Empty if none of the variables names an absolute path, or WYE_CACHE_DIR is "none".
+/// Returns the user's cache directory for wye: XDG_CACHE_HOME/wye, otherwise HOME/.cache/wye;
+/// WYE_CACHE_DIR overrides both. Empty if none of the variables names an absolute path, or
+/// WYE_CACHE_DIR is "none".
 WYE_API std::string user_cache_directory();
 
-}  // namespace v0
 }  // namespace wye

@@ -12,8 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// The result of a check.
 enum class CheckState : std::uint8_t {
@@ -64,21 +63,23 @@ enum class Qualification : std::uint8_t {
 
 /// Options of `qualify`.
 struct QualificationOptions {
-  /// Limits each check. A check that reaches the limit has failed, and is the last: the work on the device is abandoned.
+  /// Limits each check. A check that reaches the limit has failed, and is the last: the work on the
+  /// device is abandoned.
   Duration check_timeout = std::chrono::seconds(10);
 };
 
-/// Checks a device: copies, a timeline, and kernels for integers, floats, barriers, atomics, specialization constants, buffer
-/// addresses, and for each feature of `device.info()`. Answers are compared with those of the host.
+/// Checks a device: copies, a timeline, and kernels for integers, floats, barriers, atomics,
+/// specialization constants, buffer addresses, and for each feature of `device.info()`. Answers are
+/// compared with those of the host.
 ///
-/// Makes all checks at each call, with a lane and some 100 KiB of memory of its own; no lease is needed. A runtime makes the same
-/// checks when it opens a GPU (`RuntimeOptions::qualification`).
-/// Threads: thread-safe. One thread makes the checks while the caller waits; if a call of the driver does not return, that thread
-///          is abandoned.
-/// Errors:  invalid_argument (no device, or a limit that is not positive); out_of_memory, unavailable (no thread can be started): no
-///          check has failed then, and some were not made.
+/// Makes all checks at each call, with a lane and some 100 KiB of memory of its own; no lease is
+/// needed. A runtime makes the same checks when it opens a GPU (`RuntimeOptions::qualification`).
+/// Threads: thread-safe. One thread makes the checks while the caller waits; if a call of the
+///          driver does not return, that thread is abandoned.
+/// Errors:  invalid_argument (no device, or a limit that is not positive); out_of_memory,
+///          unavailable (no thread can be started): no check has failed then, and some were not
+///          made.
 /// Cost:    the compilation of some 15 kernels; see bench/results.
 WYE_API Result<QualificationReport> qualify(const Device& device, const QualificationOptions& options = {});
 
-}  // namespace v0
 }  // namespace wye

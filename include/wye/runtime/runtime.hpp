@@ -15,8 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace runtime {
 struct State;
@@ -33,29 +32,32 @@ struct Metrics {
   Bytes bytes() const { return pool.bytes + cache.bytes; }
 };
 
-/// Owns a ContextPool, a ShaderCache and a Scheduler. Copies share one runtime; a process may open several. The runtime
-/// closes with its last copy: queued jobs complete as `closed`, and the destructor waits for running jobs.
+/// Owns a ContextPool, a ShaderCache and a Scheduler. Copies share one runtime; a process may open
+/// several. The runtime closes with its last copy: queued jobs complete as `closed`, and the
+/// destructor waits for running jobs.
 ///
-/// `RuntimeOptions::close_timeout` limits this wait. Work that is unfinished then is abandoned, as by
-/// `close(deadline)`. By default the wait for running jobs and host functions has no limit, because they use
-/// memory of the application; jobs have their time limits. Work of timed-out jobs and ended leases that is
-/// still in flight on a GPU is abandoned after 10 s.
+/// `RuntimeOptions::close_timeout` limits this wait. Work that is unfinished then is abandoned, as
+/// by `close(deadline)`. By default the wait for running jobs and host functions has no limit,
+/// because they use memory of the application; jobs have their time limits. Work of timed-out jobs
+/// and ended leases that is still in flight on a GPU is abandoned after 10 s.
 ///
-/// A child of `fork` cannot use objects that its parent opened. Every call on them returns `closed` at once, and their
-/// destructors do nothing. The child opens a runtime of its own. CUDA is off in a child if its parent has initialized CUDA.
-/// If the parent has Vulkan open, the child must end by `_exit` or `exec`: Mesa's drivers join the parent's threads in
-/// `exit`, and crash there if the child has started threads.
+/// A child of `fork` cannot use objects that its parent opened. Every call on them returns `closed`
+/// at once, and their destructors do nothing. The child opens a runtime of its own. CUDA is off in
+/// a child if its parent has initialized CUDA. If the parent has Vulkan open, the child must end by
+/// `_exit` or `exec`: Mesa's drivers join the parent's threads in `exit`, and crash there if the
+/// child has started threads.
 /// Threads: thread-safe.
 class WYE_API Runtime {
  public:
   /// Opens every usable device with `RuntimeOptions::from_environment()`. The CPU is always usable.
   /// Errors: those of `from_environment` and of the other `open`.
   WYE_LOCAL static Result<Runtime> open() { return open_from_environment(header_version); }
-  /// Opens the usable devices of `options.pool.backends`. Reads no environment variable: kernels are stored only if
-  /// `options.cache` names a directory or a store.
-  /// Errors: invalid_argument (an option, named with its value and range), not_found (a backend that this build does not
-  ///         have), unavailable (no usable device, with the reason for each), io (the cache directory), unsupported (these
-  ///         headers are of another version than the library).
+  /// Opens the usable devices of `options.pool.backends`. Reads no environment variable: kernels
+  /// are stored only if `options.cache` names a directory or a store.
+  /// Errors: invalid_argument (an option, named with its value and range), not_found (a backend
+  ///         that this build does not have), unavailable (no usable device, with the reason for
+  ///         each), io (the cache directory), unsupported (these headers are of another version
+  ///         than the library).
   static Result<Runtime> open(RuntimeOptions options, Version header = header_version);
 
   /// Queues a job; see `Scheduler::submit`.
@@ -78,16 +80,17 @@ class WYE_API Runtime {
   Array<T> array(std::uint64_t count) {
     return Array<T>(make_array({}, count, element_type<T>(), sizeof(T)));
   }
-  /// Returns an array over memory of the application, which must outlive the array. `read()` writes results
-  /// back to this memory.
+  /// Returns an array over memory of the application, which must outlive the array. `read()` writes
+  /// results back to this memory.
   template <class T>
   Array<T> borrow(std::span<T> memory) {
     return Array<T>(
         borrow_array(std::as_writable_bytes(memory), memory.size(), element_type<T>(), sizeof(T)));
   }
 
-  /// Leases a context for work of `type` on `size` of data: as `ContextPool::lease`, but devices come in the order in which the
-  /// scheduler prefers them for such work (`SchedulerOptions::preferences`).
+  /// Leases a context for work of `type` on `size` of data: as `ContextPool::lease`, but devices
+  /// come in the order in which the scheduler prefers them for such work
+  /// (`SchedulerOptions::preferences`).
   /// Errors: those of `ContextPool::lease`, naming the type.
   Result<Lease> lease(WorkloadType type, Bytes size = {}, const LeaseRequest& request = {},
                       SourceLocation where = SourceLocation::current());
@@ -95,10 +98,12 @@ class WYE_API Runtime {
   /// Returns every adapter that was found; see `ContextPool::adapters`.
   const std::vector<AdapterInfo>& adapters() const;
   std::vector<Device> devices() const;
-  /// Finds devices that have appeared since `open`, and opens lost ones again; see `ContextPool::rescan`. Jobs that are submitted
-  /// later use them. Graphs that are compiled keep their devices.
+  /// Finds devices that have appeared since `open`, and opens lost ones again; see
+  /// `ContextPool::rescan`. Jobs that are submitted later use them. Graphs that are compiled keep
+  /// their devices.
   Result<std::vector<AdapterInfo>> rescan();
-  /// Returns the report of each GPU that was checked (`RuntimeOptions::qualification`), also if it failed.
+  /// Returns the report of each GPU that was checked (`RuntimeOptions::qualification`), also if it
+  /// failed.
   std::vector<QualificationReport> qualifications() const;
   /// Cost: that of `Device::monitor` for each device.
   Metrics metrics() const;
@@ -107,12 +112,15 @@ class WYE_API Runtime {
   ShaderCache& cache();
   Scheduler& scheduler();
 
-  /// Completes queued jobs as `closed`, waits for running jobs, and refuses new ones. A second call has no effect.
+  /// Completes queued jobs as `closed`, waits for running jobs, and refuses new ones. A second call
+  /// has no effect.
   void close();
-  /// Closes as `close()`, and waits until `deadline` for running jobs and for work in flight on devices.
-  /// Abandons work that is unfinished then: memory that a thread or device may still use is not freed, and
-  /// the destructor does not wait for it. See `Scheduler::close` and `ContextPool::close`.
-  /// Errors: timed_out, naming each abandoned job with its tag and device, and each context with work in flight.
+  /// Closes as `close()`, and waits until `deadline` for running jobs and for work in flight on
+  /// devices. Abandons work that is unfinished then: memory that a thread or device may still use
+  /// is not freed, and the destructor does not wait for it. See `Scheduler::close` and
+  /// `ContextPool::close`.
+  /// Errors: timed_out, naming each abandoned job with its tag and device, and each context with
+  ///         work in flight.
   [[nodiscard]] Result<void> close(Deadline deadline);
 
  private:
@@ -126,5 +134,4 @@ class WYE_API Runtime {
   std::shared_ptr<runtime::State> state_;
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -10,13 +10,14 @@
 #include <optional>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
-/// The wait of a coroutine for a job; `co_await` takes it. The ticket must outlive it. A coroutine that is destroyed while
-/// it waits is not resumed; its ticket then waits or cancels as `~Ticket` says.
-/// Threads: the coroutine continues on the thread that completes the job, as `Ticket::then` says, and must not block it;
-///          with an executor, on a thread of the executor. If the job has completed already, it continues at once.
+/// The wait of a coroutine for a job; `co_await` takes it. The ticket must outlive it. A coroutine
+/// that is destroyed while it waits is not resumed; its ticket then waits or cancels as `~Ticket`
+/// says.
+/// Threads: the coroutine continues on the thread that completes the job, as `Ticket::then` says,
+///          and must not block it; with an executor, on a thread of the executor. If the job has
+///          completed already, it continues at once.
 /// Cost:    an allocation; none if the job has completed.
 class TicketAwaiter {
  public:
@@ -39,7 +40,8 @@ class TicketAwaiter {
       ticket_->then(complete, executor_);
     else
       ticket_->then(complete);
-    // Suspends, unless the job has completed meanwhile. Once it is suspended, this object may be gone.
+    // Suspends, unless the job has completed meanwhile. Once it is suspended, this object may be
+    // gone.
     Stage stage = Stage::running;
     return wait->stage.compare_exchange_strong(stage, Stage::suspended);
   }
@@ -61,10 +63,10 @@ class TicketAwaiter {
 /// Waits for a job. A ticket made in the same expression lives until the coroutine continues.
 inline TicketAwaiter operator co_await(Ticket& ticket) { return TicketAwaiter(ticket); }
 inline TicketAwaiter operator co_await(Ticket&& ticket) { return TicketAwaiter(ticket); }
-/// Waits for a job, and continues on a thread of `executor`: `co_await resume_on(ticket, executor)`.
+/// Waits for a job, and continues on a thread of `executor`: `co_await resume_on(ticket,
+/// executor)`.
 inline TicketAwaiter resume_on(Ticket& ticket, Executor executor) {
   return TicketAwaiter(ticket, std::move(executor));
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -7,12 +7,11 @@
 #include <memory>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
-/// Returns the result of a job as a future, and keeps the ticket until the job has completed. The future has no exception: a
-/// failure is its `Result`. Its destructor neither waits nor cancels, so memory that the job borrows must stay valid until
-/// the future is ready.
+/// Returns the result of a job as a future, and keeps the ticket until the job has completed. The
+/// future has no exception: a failure is its `Result`. Its destructor neither waits nor cancels, so
+/// memory that the job borrows must stay valid until the future is ready.
 /// Threads: `get` and `wait` of the future run no job, unlike `Ticket::wait`.
 inline std::future<Result<Outcome>> to_future(Ticket ticket) {
   struct Shared {
@@ -26,5 +25,4 @@ inline std::future<Result<Outcome>> to_future(Ticket ticket) {
   return future;
 }
 
-}  // namespace v0
 }  // namespace wye

@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 /// Names a kind of work and selects a row of the preference table. Applications may add types:
 /// `inline constexpr wye::WorkloadType physics{"physics"};`.
@@ -51,15 +50,17 @@ enum class AfterFailure : std::uint8_t {
   run,   ///< the job runs as if the other one had succeeded
 };
 
-/// One kernel call, or several calls that run in order on one device. The scheduler places whole jobs.
-/// Threads: thread-compatible. Host memory among the arguments is borrowed until the job has completed.
+/// One kernel call, or several calls that run in order on one device. The scheduler places whole
+/// jobs.
+/// Threads: thread-compatible. Host memory among the arguments is borrowed until the job has
+///          completed.
 class Job {
  public:
   /// Creates a job of one call, named after its kernel.
   Job(Call call, WorkloadType type = workload_types::custom)  // NOLINT: a call is a job
       : first_(std::move(call)), type_(type) {}
-  /// Creates a job of calls that run in order on one device. Each call sees the results of the calls before
-  /// it.
+  /// Creates a job of calls that run in order on one device. Each call sees the results of the
+  /// calls before it.
   static Job sequence(std::string name, WorkloadType type, Call first, std::vector<Call> rest = {}) {
     Job job(std::move(first), type);
     job.set_label(std::move(name));
@@ -67,9 +68,9 @@ class Job {
     if (!rest.empty()) job.rest_.reset(new std::vector<Call>(std::move(rest)));
     return job;
   }
-  /// Creates a job that builds `kernel` for a device, including the driver's code, and runs nothing. The
-  /// first use of the kernel then costs no more than later uses. The job needs no lane. If `JobOptions::on`
-  /// is empty, the preferences of shader_compilation choose the device.
+  /// Creates a job that builds `kernel` for a device, including the driver's code, and runs
+  /// nothing. The first use of the kernel then costs no more than later uses. The job needs no
+  /// lane. If `JobOptions::on` is empty, the preferences of shader_compilation choose the device.
   static Job build(const AnyKernel& kernel) {
     Job job(Call(kernel.programs_, {}), workload_types::shader_compilation);
     job.is_build_ = true;
@@ -121,19 +122,21 @@ class Job {
 /// Options of one job.
 struct JobOptions {
   Priority priority = Priority::normal;
-  /// Latest start. A job that has not started by then completes as timed_out. A job that has started is not affected.
+  /// Latest start. A job that has not started by then completes as timed_out. A job that has
+  /// started is not affected.
   Deadline start_by = {};
-  /// Limit of the time from the job's start; unset: `SchedulerOptions::job_time_limit`. A job that takes longer completes as
-  /// timed_out. A build that takes longer continues, and later jobs use its result.
+  /// Limit of the time from the job's start; unset: `SchedulerOptions::job_time_limit`. A job that
+  /// takes longer completes as timed_out. A build that takes longer continues, and later jobs use
+  /// its result.
   std::optional<Duration> time_limit = std::nullopt;
   std::optional<Fallback> fallback = std::nullopt;  ///< unset: `SchedulerOptions::fallback`
   std::string_view on = {};  ///< restricts to an adapter ("vulkan:0") or a backend ("vulkan")
   std::optional<WorkloadType> type = std::nullopt;  ///< replaces the type of the job
   std::string_view tag = {};                        ///< shown in errors, explanations and the log
-  /// The job starts after these jobs of the same runtime have completed, in addition to those that it follows by arrays.
+  /// The job starts after these jobs of the same runtime have completed, in addition to those that
+  /// it follows by arrays.
   std::vector<Dependency> after = {};
   AfterFailure after_failure = AfterFailure::fail;  ///< of a job in `after`
 };
 
-}  // namespace v0
 }  // namespace wye

@@ -18,8 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace scheduler {
 struct PlanState;
@@ -30,7 +29,8 @@ struct PlanState;
 struct PlanDescription {
   /// One argument of a step.
   struct Argument {
-    /// The memory, numbered by first use: "array 0", "host memory 1", "buffer 2", "scratch 3"; "value" for values.
+    /// The memory, numbered by first use: "array 0", "host memory 1", "buffer 2", "scratch 3";
+    /// "value" for values.
     std::string memory;
     std::string kept_in;  ///< "host", "device", or "parameters" for values
     Access access = Access::read;
@@ -54,7 +54,8 @@ struct PlanDescription {
     std::vector<std::size_t> after;     ///< the steps that it follows
     std::vector<Candidate> candidates;  ///< its device first; not compared
   };
-  /// A copy that the plan inserts. It is left out in a run that finds the contents in place already.
+  /// A copy that the plan inserts. It is left out in a run that finds the contents in place
+  /// already.
   struct Copy {
     std::size_t before = 0;  ///< the step that needs it; the number of steps: after the last step
     std::string memory;      ///< as in `Argument`
@@ -77,7 +78,8 @@ struct PlanDescription {
   std::string name;
   std::vector<Step> steps;
   std::vector<std::size_t> order;  ///< in which the steps are submitted
-  /// The parts of `order` that are submitted together, by their numbers of steps: each runs on one device.
+  /// The parts of `order` that are submitted together, by their numbers of steps: each runs on one
+  /// device.
   std::vector<std::size_t> segments;
   /// Arrays count as being on the host before the first step.
   std::vector<Copy> copies;
@@ -96,30 +98,36 @@ struct PlanDescription {
   WYE_API friend bool operator==(const PlanDescription& a, const PlanDescription& b);
 };
 
-/// Returns a sentence for each difference between two plans, by step and field; none if they are equal.
+/// Returns a sentence for each difference between two plans, by step and field; none if they are
+/// equal.
 WYE_API std::vector<std::string> differences(const PlanDescription& a, const PlanDescription& b);
 
-/// A graph that is compiled: the device of each step is chosen, its kernels are built, the memory is reserved, and the
-/// commands are recorded (on CUDA as graphs of the driver). Copies share one plan.
-/// A run behaves as one job: it follows the users of the graph's arrays and is followed by them. Runs of a plan that uses
-/// arrays and values only are ordered by these arrays. Runs of any other plan follow each other.
-/// If a device of the plan is lost, the next run places all steps again; a run that has completed some steps fails.
-/// A plan does not keep its runtime open. It keeps the arrays, buffers and memory of its arguments.
+/// A graph that is compiled: the device of each step is chosen, its kernels are built, the memory
+/// is reserved, and the commands are recorded (on CUDA as graphs of the driver). Copies share one
+/// plan. A run behaves as one job: it follows the users of the graph's arrays and is followed by
+/// them. Runs of a plan that uses arrays and values only are ordered by these arrays. Runs of any
+/// other plan follow each other. If a device of the plan is lost, the next run places all steps
+/// again; a run that has completed some steps fails. A plan does not keep its runtime open. It
+/// keeps the arrays, buffers and memory of its arguments.
 /// Threads: thread-safe.
 class WYE_API Plan {
  public:
-  /// Submits a run; see `Scheduler::submit`. `JobOptions::on`, `fallback` and `type` are options of `Graph::compile`.
+  /// Submits a run; see `Scheduler::submit`. `JobOptions::on`, `fallback` and `type` are options of
+  /// `Graph::compile`.
   /// Errors: those of a job, through the ticket; invalid_argument (an option of `compile` is set).
   /// Cost:   independent of the number of steps, but for one user of each array.
   [[nodiscard]] Ticket run(const JobOptions& options = {});
 
-  /// Replaces argument number `argument` of call number `call` of a step, for later runs. Runs that were submitted keep
-  /// theirs. A value is replaced by a value of the same type; memory by memory of the same kind, element type and size. A
-  /// grid stays the same. Host memory is borrowed by later runs.
-  /// Errors: invalid_argument, naming the step and the argument: there is no such argument, the value has another type, the
-  ///         memory another size, kind or runtime, or it is used by another step in a way that needs another order; those of
-  ///         an allocation if a device needs a new copy of the memory.
-  /// Cost:   one allocation for a value, unless no run is pending; proportional to the size of the plan for memory.
+  /// Replaces argument number `argument` of call number `call` of a step, for later runs. Runs that
+  /// were submitted keep theirs. A value is replaced by a value of the same type; memory by memory
+  /// of the same kind, element type and size. A grid stays the same. Host memory is borrowed by
+  /// later runs.
+  /// Errors: invalid_argument, naming the step and the argument: there is no such argument, the
+  ///         value has another type, the memory another size, kind or runtime, or it is used by
+  ///         another step in a way that needs another order; those of an allocation if a device
+  ///         needs a new copy of the memory.
+  /// Cost:   one allocation for a value, unless no run is pending; proportional to the size of the
+  ///         plan for memory.
   template <class T>
   Result<void> set(std::size_t step, std::size_t argument, T&& value, std::size_t call = 0) {
     using Value = std::remove_cvref_t<T>;
@@ -158,5 +166,4 @@ class WYE_API Plan {
   ~Plan() = default;
 };
 
-}  // namespace v0
 }  // namespace wye

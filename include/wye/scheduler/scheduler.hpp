@@ -16,17 +16,17 @@
 #include <string>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 class ShaderCache;
 namespace scheduler {
 class Core;
 }
 
-/// One row of the preference table. Jobs of `type` whose operands have at least `at_least` bytes try the `backends` in this
-/// order. If several rows of a type apply, the scheduler uses the row with the largest `at_least`. Devices of
-/// other backends come after the named backends; a Vulkan device that runs on the CPU comes last.
+/// One row of the preference table. Jobs of `type` whose operands have at least `at_least` bytes
+/// try the `backends` in this order. If several rows of a type apply, the scheduler uses the row
+/// with the largest `at_least`. Devices of other backends come after the named backends; a Vulkan
+/// device that runs on the CPU comes last.
 struct Preference {
   WorkloadType type;
   Bytes at_least;
@@ -46,10 +46,11 @@ enum class JobOrder : std::uint8_t {
 /// Limits of the jobs with one tag (`JobOptions::tag`).
 struct TagOptions {
   std::string tag;
-  /// Weight of its part of the run time in `JobOrder::fair_shares`, among the tags whose jobs wait. Tags that are not
-  /// listed have 1. 0.001 to 1000.
+  /// Weight of its part of the run time in `JobOrder::fair_shares`, among the tags whose jobs wait.
+  /// Tags that are not listed have 1. 0.001 to 1000.
   double share = 1.0;
-  /// Limit of its jobs that run at the same time, at least 1. A job that a job waits for without a deadline runs beyond it.
+  /// Limit of its jobs that run at the same time, at least 1. A job that a job waits for without a
+  /// deadline runs beyond it.
   std::uint32_t concurrent = std::numeric_limits<std::uint32_t>::max();
 };
 
@@ -82,36 +83,41 @@ enum class WhenFull : std::uint8_t {
 /// | clock            | steady clock | -                    |                                      |
 /// | close_timeout    | no limit     | -                    | see RuntimeOptions                   |
 struct SchedulerOptions {
-  /// Limit of the host functions, CPU kernels and builds that run at the same time. A job on a GPU holds no thread once it
-  /// is submitted: `committed_per_lane` limits these. A host function that waits for a job makes room for one.
+  /// Limit of the host functions, CPU kernels and builds that run at the same time. A job on a GPU
+  /// holds no thread once it is submitted: `committed_per_lane` limits these. A host function that
+  /// waits for a job makes room for one.
   std::uint32_t concurrent_jobs = 4;
-  /// Jobs that are committed to a GPU, for each of its lanes (`PoolOptions::lanes_per_device`). One of them holds the lane;
-  /// the next ones are staged: while they wait, their kernels are built, and the arrays that they read are copied to the
-  /// device, if memory is free for them there. Staged jobs hold no lane and no thread. They can still be cancelled, run out of
-  /// time, move to another device and be overtaken by a higher priority, as all jobs that wait. With 1 none is staged.
+  /// Jobs that are committed to a GPU, for each of its lanes (`PoolOptions::lanes_per_device`). One
+  /// of them holds the lane; the next ones are staged: while they wait, their kernels are built,
+  /// and the arrays that they read are copied to the device, if memory is free for them there.
+  /// Staged jobs hold no lane and no thread. They can still be cancelled, run out of time, move to
+  /// another device and be overtaken by a higher priority, as all jobs that wait. With 1 none is
+  /// staged.
   std::uint32_t committed_per_lane = 2;
-  /// Limit of the jobs of one submission to a device other than the host. A job that starts there takes along jobs for which no
-  /// lane is free, up to 1 ms of their mean run times: they would wait anyway. These jobs are one kernel call each, with
-  /// less than 1 MiB of host memory, no native function and no limits of their own, and the kernel has run on the device with
-  /// operands of that size. They start and end together, also if their time limit passes. Equal calls of a kernel with
-  /// `Kernel::Options::batchable` become one launch. If a submission fails, each of its jobs goes on alone. With 1 each job
-  /// has a submission of its own.
+  /// Limit of the jobs of one submission to a device other than the host. A job that starts there
+  /// takes along jobs for which no lane is free, up to 1 ms of their mean run times: they would
+  /// wait anyway. These jobs are one kernel call each, with less than 1 MiB of host memory, no
+  /// native function and no limits of their own, and the kernel has run on the device with operands
+  /// of that size. They start and end together, also if their time limit passes. Equal calls of a
+  /// kernel with `Kernel::Options::batchable` become one launch. If a submission fails, each of its
+  /// jobs goes on alone. With 1 each job has a submission of its own.
   std::uint32_t batch_limit = 64;
   Duration job_time_limit = std::chrono::seconds(30);  ///< of the time from a job's start to its end
   JobOrder order = JobOrder::first_submitted;          ///< of jobs of the same priority
-  /// A job is overtaken only by jobs of the next higher priority that are submitted at most this much later than it; by
-  /// jobs two priorities higher, at most twice as much later. In `JobOrder::earliest_deadline` this holds for the first job of
-  /// each priority.
+  /// A job is overtaken only by jobs of the next higher priority that are submitted at most this
+  /// much later than it; by jobs two priorities higher, at most twice as much later. In
+  /// `JobOrder::earliest_deadline` this holds for the first job of each priority.
   Duration aging = std::chrono::seconds(10);
-  /// Limit of the jobs that have been submitted and have not started. Jobs of `Scheduler::run`, and jobs that a job
-  /// submits, count, but are accepted at once.
+  /// Limit of the jobs that have been submitted and have not started. Jobs of `Scheduler::run`, and
+  /// jobs that a job submits, count, but are accepted at once.
   std::uint32_t max_queued = 65'536;
   WhenFull when_full = WhenFull::wait;
-  /// A job whose `JobOptions::start_by` cannot be reached fails as timed_out when it is ready to run, and does not wait until
-  /// then. The estimate is low: the jobs that wait for the same device and would run before it, times their mean run time,
-  /// divided by the jobs that run there at a time. The mean is of jobs of the same kernel and, to a power of two, the same size
-  /// on that device; the latest count most. Jobs that run already, and kernels that have not completed there, count for
-  /// nothing.
+  /// A job whose `JobOptions::start_by` cannot be reached fails as timed_out when it is ready to
+  /// run, and does not wait until then. The estimate is low: the jobs that wait for the same device
+  /// and would run before it, times their mean run time, divided by the jobs that run there at a
+  /// time. The mean is of jobs of the same kernel and, to a power of two, the same size on that
+  /// device; the latest count most. Jobs that run already, and kernels that have not completed
+  /// there, count for nothing.
   bool refuse_unreachable = false;
   std::vector<TagOptions> tags = {};
   Fallback fallback = Fallback::allow;
@@ -120,8 +126,8 @@ struct SchedulerOptions {
   std::uint32_t recent = 1024;   ///< settled jobs that `Scheduler::recent` returns
   LogSink log = {};
   const Clock* clock = nullptr;  ///< null: the steady clock
-  /// Limits how long the destructor of the scheduler waits for running jobs, which are then abandoned as by
-  /// `close(deadline)`. Unset: no limit.
+  /// Limits how long the destructor of the scheduler waits for running jobs, which are then
+  /// abandoned as by `close(deadline)`. Unset: no limit.
   std::optional<Duration> close_timeout = std::nullopt;
 };
 
@@ -179,7 +185,8 @@ struct Placement {
   std::uint32_t jobs_in_launch = 1;
   /// Returns the device that ran the job; empty if none did.
   WYE_API std::string_view device() const noexcept;
-  /// Returns it as one JSON object on one line, with the names of the members. Times are in milliseconds.
+  /// Returns it as one JSON object on one line, with the names of the members. Times are in
+  /// milliseconds.
   WYE_API std::string json() const;
 };
 
@@ -187,39 +194,45 @@ struct Placement {
 /// Threads: thread-safe.
 class WYE_API Scheduler {
  public:
-  /// Opens a scheduler that runs jobs on the devices of `pool` and takes their executables from `cache`. It shares both.
-  /// Errors: invalid_argument (an option out of range, a row that names a backend that does not exist, a `cache` that was
-  ///         moved from), unsupported (these headers are of another version than the library).
+  /// Opens a scheduler that runs jobs on the devices of `pool` and takes their executables from
+  /// `cache`. It shares both.
+  /// Errors: invalid_argument (an option out of range, a row that names a backend that does not
+  ///         exist, a `cache` that was moved from), unsupported (these headers are of another
+  ///         version than the library).
   static Result<Scheduler> open(ContextPool pool, const ShaderCache& cache, SchedulerOptions options = {},
                                 Version header = header_version);
 
-  /// Queues a job. Never fails and never blocks on a device: the ticket returns the error of a job that cannot run. If
-  /// `max_queued` jobs wait, it waits unless `when_full` says otherwise. If the system gives the scheduler no thread, the
-  /// calling thread runs the job.
+  /// Queues a job. Never fails and never blocks on a device: the ticket returns the error of a job
+  /// that cannot run. If `max_queued` jobs wait, it waits unless `when_full` says otherwise. If the
+  /// system gives the scheduler no thread, the calling thread runs the job.
   [[nodiscard]] Ticket submit(Job job, const JobOptions& options = {});
   /// Runs a job on the calling thread and returns its result.
   Result<Outcome> run(Job job, const JobOptions& options = {});
 
   SchedulerMetrics metrics() const;
-  /// Returns the placements of the last jobs that settled, the oldest first: at most `SchedulerOptions::recent`.
+  /// Returns the placements of the last jobs that settled, the oldest first: at most
+  /// `SchedulerOptions::recent`.
   std::vector<Placement> recent() const;
-  /// Waits until the scheduler is idle: no job waits or runs, every function of a ticket has returned, every lane of a job
-  /// has been given back, and no thread of wye holds a handle of a job, a ticket or a kernel of a job. A job that timed out
-  /// counts until its device has completed it, or is lost. Call it before code that jobs use is unloaded, after the last
-  /// submission. Handles of the application, functions that an `Executor` has not called yet, and the executables of the
-  /// cache stay.
+  /// Waits until the scheduler is idle: no job waits or runs, every function of a ticket has
+  /// returned, every lane of a job has been given back, and no thread of wye holds a handle of a
+  /// job, a ticket or a kernel of a job. A job that timed out counts until its device has completed
+  /// it, or is lost. Call it before code that jobs use is unloaded, after the last submission.
+  /// Handles of the application, functions that an `Executor` has not called yet, and the
+  /// executables of the cache stay.
   /// Threads: thread-safe. Jobs that other threads submit meanwhile are waited for, too.
-  /// Errors: timed_out, with the number of jobs that are left; invalid_argument on a thread that runs a job or a function of
-  ///         a ticket, and on any thread of wye: it would wait for itself.
+  /// Errors: timed_out, with the number of jobs that are left; invalid_argument on a thread that
+  ///         runs a job or a function of a ticket, and on any thread of wye: it would wait for
+  ///         itself.
   /// Cost:   one lock if the scheduler is idle; otherwise the thread parks.
   [[nodiscard]] Result<void> quiesce(Deadline deadline = {});
   /// Completes queued jobs as `closed`, waits for running jobs, and refuses new ones.
   void close();
   /// Closes as `close()`, and waits for running jobs until `deadline`. Jobs that still run then are
-  /// abandoned: their tickets complete as `closed`, and arrays that they write have failed and cannot be
-  /// written any more. Threads cannot be stopped, so all objects of an abandoned job are kept until the
-  /// process ends. Host memory that it borrows, and a clock or log sink of the application, must stay valid
-  /// as long. A thread that runs the job in its own `wait` returns when the job ends.
+  /// abandoned: their tickets complete as `closed`, and arrays that they write have failed and
+  /// cannot be written any more. Threads cannot be stopped, so all objects of an abandoned job are
+  /// kept until the process ends. Host memory that it borrows, and a clock or log sink of the
+  /// application, must stay valid as long. A thread that runs the job in its own `wait` returns
+  /// when the job ends.
   /// Errors: timed_out, naming each abandoned job, its tag and its device.
   [[nodiscard]] Result<void> close(Deadline deadline);
 
@@ -229,5 +242,4 @@ class WYE_API Scheduler {
   std::shared_ptr<scheduler::Core> state_;
 };
 
-}  // namespace v0
 }  // namespace wye

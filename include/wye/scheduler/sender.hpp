@@ -1,5 +1,6 @@
 #pragma once
-/// Jobs as senders of stdexec, NVIDIA's implementation of `std::execution` of C++26. Needs its headers.
+/// Jobs as senders of stdexec, NVIDIA's implementation of `std::execution` of C++26. Needs its
+/// headers.
 #include <wye/base/result.hpp>
 #include <wye/scheduler/ticket.hpp>
 
@@ -9,11 +10,10 @@
 #if __has_include(<stdexec/execution.hpp>)
 #include <stdexec/execution.hpp>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
-/// The operation of a job that is connected to a receiver. Its memory holds all that it needs; starting it allocates as
-/// `Ticket::then` does.
+/// The operation of a job that is connected to a receiver. Its memory holds all that it needs;
+/// starting it allocates as `Ticket::then` does.
 template <class Receiver>
 class TicketOperation {
  public:
@@ -22,7 +22,8 @@ class TicketOperation {
   TicketOperation(TicketOperation&&) = delete;  // the job and the stop token have its address
 
   void start() noexcept {
-    // A stop that was requested before cancels the job here, while no function can complete the operation yet.
+    // A stop that was requested before cancels the job here, while no function can complete the
+    // operation yet.
     on_stop_.emplace(stdexec::get_stop_token(stdexec::get_env(receiver_)), Cancel{this});
     ticket_.then([this](const Result<Outcome>& result) { complete(result); });
     // The operation may have completed, and been destroyed.
@@ -73,26 +74,25 @@ class TicketSender {
   Ticket ticket_;
 };
 
-/// Returns the result of a job as a sender of one result: `stdexec::sync_wait(to_sender(runtime->submit(...)))`. The job runs
-/// whether the sender is started or not. Destroying a sender or an operation destroys the ticket: see `~Ticket`.
-/// Threads: the operation completes on the thread that completes the job, as `Ticket::then` says; on the thread that starts
-///          it, if the job has completed. A stop token of the receiver's environment cancels the job.
+/// Returns the result of a job as a sender of one result:
+/// `stdexec::sync_wait(to_sender(runtime->submit(...)))`. The job runs whether the sender is
+/// started or not. Destroying a sender or an operation destroys the ticket: see `~Ticket`.
+/// Threads: the operation completes on the thread that completes the job, as `Ticket::then` says;
+///          on the thread that starts it, if the job has completed. A stop token of the receiver's
+///          environment cancels the job.
 inline TicketSender to_sender(Ticket ticket) { return TicketSender(std::move(ticket)); }
 
-}  // namespace v0
 }  // namespace wye
 
 #else
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 template <class T>
 void to_sender(T&&) {
   static_assert(sizeof(T) == 0, "wye::to_sender needs stdexec: <stdexec/execution.hpp> was not found.");
 }
 
-}  // namespace v0
 }  // namespace wye
 
 #endif

@@ -15,8 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace scheduler {
 class Core;
@@ -46,12 +45,15 @@ class WYE_API Outcome {
   /// Returns the device that ran the job.
   const AdapterInfo& device() const;
   std::string_view backend() const { return device().backend; }
-  /// Returns the time that the job waited: from submission to start, for devices that failed before, and for a lane.
+  /// Returns the time that the job waited: from submission to start, for devices that failed
+  /// before, and for a lane.
   Duration queue_time() const;
-  /// Returns the time to compile and load its kernels for the device. Near zero once they are cached.
+  /// Returns the time to compile and load its kernels for the device. Near zero once they are
+  /// cached.
   Duration build_time() const;
-  /// Returns the time to copy operands to the device before the first kernel, and back after the last one. Copies of less
-  /// than 1 MiB count as `run_time`. Zero on a device that uses host memory in place, unless an array was on another device.
+  /// Returns the time to copy operands to the device before the first kernel, and back after the
+  /// last one. Copies of less than 1 MiB count as `run_time`. Zero on a device that uses host
+  /// memory in place, unless an array was on another device.
   Duration transfer_time() const;
   /// Returns the rest of the time from start to end: the time of its kernels.
   Duration run_time() const;
@@ -61,10 +63,12 @@ class WYE_API Outcome {
   CacheTier cache_tier() const;
   /// Returns the choice for each of its kernels that has variants, with the measurements so far.
   std::vector<VariantChoice> variants() const;
-  /// Returns the code of each of its kernels on the device: the source, format and architecture that were chosen. If a kernel
-  /// was replaced since (hot reload), the code of its replacement. Empty for the run of a plan.
+  /// Returns the code of each of its kernels on the device: the source, format and architecture
+  /// that were chosen. If a kernel was replaced since (hot reload), the code of its replacement.
+  /// Empty for the run of a plan.
   std::vector<KernelCode> code() const;
-  /// Returns the number of jobs that were submitted to the device together, with this one (`SchedulerOptions::batch_limit`).
+  /// Returns the number of jobs that were submitted to the device together, with this one
+  /// (`SchedulerOptions::batch_limit`).
   std::uint32_t jobs_in_submission() const noexcept;
   /// Returns the number of them that were one launch (`Kernel::Options::batchable`), with this one.
   std::uint32_t jobs_in_launch() const noexcept;
@@ -122,20 +126,22 @@ struct Explanation {
   std::string tag = {};                      ///< `JobOptions::tag`
   std::vector<VariantChoice> variants = {};  ///< `Outcome::variants`
   std::vector<KernelCode> code = {};         ///< `Outcome::code`
-  /// Returns the job and its tag, if it has one, then one line per candidate, starting with the device that ran the job. No
-  /// trailing newline.
+  /// Returns the job and its tag, if it has one, then one line per candidate, starting with the
+  /// device that ran the job. No trailing newline.
   WYE_API std::string text() const;
-  /// Returns all of it as one JSON object: {"job", "tag", "candidates": [{"device", "name", "verdict", "code", "reason",
-  /// "error": {"code", "sentence"}}], "variants": [...], "code": [{"kernel", "source", "format", "architecture"}]}. Times are
-  /// in milliseconds. Absent values are left out.
+  /// Returns all of it as one JSON object: {"job", "tag", "candidates": [{"device", "name",
+  /// "verdict", "code", "reason", "error": {"code", "sentence"}}], "variants": [...], "code":
+  /// [{"kernel", "source", "format", "architecture"}]}. Times are in milliseconds. Absent values
+  /// are left out.
   WYE_API std::string json() const;
 };
 
 /// Has a thread of the application call a function.
 using Executor = std::function<void(std::function<void()>)>;
 
-/// Waits for and cancels one job. The destructor of the ticket of a job that borrows host memory cancels a queued job and
-/// waits for a running one. A job that uses arrays alone continues without its ticket.
+/// Waits for and cancels one job. The destructor of the ticket of a job that borrows host memory
+/// cancels a queued job and waits for a running one. A job that uses arrays alone continues without
+/// its ticket.
 /// Threads: one thread at a time; the job itself runs on other threads.
 class WYE_API Ticket {
  public:
@@ -144,21 +150,23 @@ class WYE_API Ticket {
   Ticket(const Ticket&) = delete;  // a job has one owner of its borrowed memory
   ~Ticket();
 
-  /// Waits until the job has completed or `deadline` passes. The deadline is that of this call, not of the job
-  /// (`JobOptions::start_by`). The calling thread runs a job that has not started yet.
+  /// Waits until the job has completed or `deadline` passes. The deadline is that of this call, not
+  /// of the job (`JobOptions::start_by`). The calling thread runs a job that has not started yet.
   /// Errors: timed_out (this wait; the job continues); the failure of the job.
   Result<Outcome> wait(Deadline deadline = {});
   /// Returns whether the job has completed. Never blocks.
   bool ready() const noexcept;
-  /// Calls `then` once with the result, on the thread that completes the job; at once if the job has completed. `then` must
-  /// not block. Exceptions are dropped. Each call adds a function. Without memory for it, `then` is called at once with
-  /// out_of_memory, and the job continues.
+  /// Calls `then` once with the result, on the thread that completes the job; at once if the job
+  /// has completed. `then` must not block. Exceptions are dropped. Each call adds a function.
+  /// Without memory for it, `then` is called at once with out_of_memory, and the job continues.
   void then(std::function<void(const Result<Outcome>&)> then);
-  /// Passes `executor` a function that calls `then` with the result, once the job has completed. `executor` is called as the
-  /// `then` above is, and returns without waiting; the function may be called on any thread, at any time.
+  /// Passes `executor` a function that calls `then` with the result, once the job has completed.
+  /// `executor` is called as the `then` above is, and returns without waiting; the function may be
+  /// called on any thread, at any time.
   void then(std::function<void(const Result<Outcome>&)> then, const Executor& executor);
-  /// Requests a stop. A queued job stops at once, a host function at its next check of its StopToken. Otherwise the result
-  /// of the job is dropped. The ticket then returns `cancelled`, unless the job had completed.
+  /// Requests a stop. A queued job stops at once, a host function at its next check of its
+  /// StopToken. Otherwise the result of the job is dropped. The ticket then returns `cancelled`,
+  /// unless the job had completed.
   void cancel();
   /// Returns the devices that were considered, each with the reason for its verdict.
   Explanation explain() const;
@@ -172,7 +180,8 @@ class WYE_API Ticket {
   std::shared_ptr<scheduler::Record> record_;
 };
 
-/// Names a job that other jobs follow: `JobOptions::after`. The ticket may end before its followers.
+/// Names a job that other jobs follow: `JobOptions::after`. The ticket may end before its
+/// followers.
 /// Threads: thread-compatible.
 class WYE_API Dependency {
  public:
@@ -183,14 +192,15 @@ class WYE_API Dependency {
   std::shared_ptr<scheduler::Record> record_;
 };
 
-/// Waits until every job has completed or `deadline` passes. The tickets may be of several runtimes.
-/// Errors: timed_out (this wait; the jobs continue); the failure of the first of `tickets` that failed, once all have
-///         completed; invalid_argument (a moved-from ticket).
+/// Waits until every job has completed or `deadline` passes. The tickets may be of several
+/// runtimes.
+/// Errors: timed_out (this wait; the jobs continue); the failure of the first of `tickets` that
+///         failed, once all have completed; invalid_argument (a moved-from ticket).
 WYE_API Result<void> wait_all(std::span<Ticket> tickets, Deadline deadline = {});
-/// Waits until at least one job has completed or `deadline` passes, and returns the index of the first of `tickets` that
-/// has. The calling thread runs no job.
-/// Errors: timed_out (this wait; the jobs continue); invalid_argument (no tickets, a moved-from ticket).
+/// Waits until at least one job has completed or `deadline` passes, and returns the index of the
+/// first of `tickets` that has. The calling thread runs no job.
+/// Errors: timed_out (this wait; the jobs continue); invalid_argument (no tickets, a moved-from
+///         ticket).
 WYE_API Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline = {});
 
-}  // namespace v0
 }  // namespace wye

@@ -9,12 +9,10 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// Each head has `queries` rows of q and out, and `keys` rows of k and v. The rows of q and k have `head_size` numbers, the rows of
-/// v and out `value_size`.
+/// Each head has `queries` rows of q and out, and `keys` rows of k and v. The rows of q and k have
+/// `head_size` numbers, the rows of v and out `value_size`.
 struct AttentionShape {
   std::uint64_t heads = 0;  ///< of all sequences of a batch together
   std::uint64_t queries = 0;
@@ -26,10 +24,12 @@ struct AttentionShape {
 
 struct AttentionOptions {
   std::optional<float> scale = std::nullopt;  ///< of scores; unset: 1 / sqrt(head_size)
-  /// The last query sees all keys, the one before it all but the last, and so on: query i those below i + 1 + keys - queries.
+  /// The last query sees all keys, the one before it all but the last, and so on: query i those
+  /// below i + 1 + keys - queries.
   bool causal = false;
-  /// Added to the scaled scores: [queries, keys] for all heads, or [heads, queries, keys]. A query does not see a key whose mask
-  /// is -infinity. With `causal`, it sees the keys that both let it see.
+  /// Added to the scaled scores: [queries, keys] for all heads, or [heads, queries, keys]. A query
+  /// does not see a key whose mask is -infinity. With `causal`, it sees the keys that both let it
+  /// see.
   std::optional<Read<float>> mask = std::nullopt;
 };
 
@@ -89,6 +89,4 @@ WYE_API std::vector<double> attention(std::span<const bfloat16> q, std::span<con
                                       AttentionOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

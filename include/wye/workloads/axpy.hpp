@@ -6,9 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Adds `a` times `x` to `y`, element by element.
 /// Shape:   `x` and `y` have the same number of elements, any number, and do not overlap.
@@ -23,6 +21,4 @@ namespace reference {
 WYE_API std::vector<double> axpy(float a, std::span<const float> x, std::span<const float> y);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

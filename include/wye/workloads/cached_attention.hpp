@@ -1,5 +1,6 @@
 #pragma once
-/// Causal attention of several sequences of unlike lengths in one job, with and without a cache of keys and values.
+/// Causal attention of several sequences of unlike lengths in one job, with and without a cache of
+/// keys and values.
 #include <wye/base/half.hpp>
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
@@ -9,12 +10,11 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// Rows of q and out have `heads` heads, rows of k and v `key_value_heads`. Query head h uses key/value head
-/// h / (heads / key_value_heads). Heads of q and k have `head_size` numbers, heads of v and out `value_size`.
+/// Rows of q and out have `heads` heads, rows of k and v `key_value_heads`. Query head h uses
+/// key/value head h / (heads / key_value_heads). Heads of q and k have `head_size` numbers, heads
+/// of v and out `value_size`.
 struct SequenceShape {
   std::uint64_t heads = 0;
   std::uint64_t key_value_heads = 0;  ///< 0: heads
@@ -28,9 +28,10 @@ struct SequenceOptions {
   bool causal = true;  ///< a query sees keys up to its own place; otherwise all keys of its sequence
 };
 
-/// A cache: keys [slots, capacity, key_value_heads, head_size] and values [slots, capacity, key_value_heads, value_size].
-/// Sequence s of a job has the first `cached[s]` places of slot `slots[s]`. A slot is free if no sequence uses it: to begin a
-/// sequence needs a slot and `cached` 0, to end one needs nothing.
+/// A cache: keys [slots, capacity, key_value_heads, head_size] and values [slots, capacity,
+/// key_value_heads, value_size]. Sequence s of a job has the first `cached[s]` places of slot
+/// `slots[s]`. A slot is free if no sequence uses it: to begin a sequence needs a slot and `cached`
+/// 0, to end one needs nothing.
 template <class T>
 struct KeyValueCache {
   ReadWrite<T> keys;
@@ -87,7 +88,8 @@ WYE_API Job cached_attention(Read<bfloat16> q, Read<bfloat16> k, Read<bfloat16> 
                              SequenceShape shape, SequenceOptions options = {});
 
 /// The same without a cache: a sequence has no keys but its own rows of k and v.
-/// Shape:   as above; the longest sequence takes the place of `capacity`, or all rows if `offsets` is no host memory.
+/// Shape:   as above; the longest sequence takes the place of `capacity`, or all rows if `offsets`
+///          is no host memory.
 WYE_API Job ragged_attention(Read<float> q, Read<float> k, Read<float> v, Read<std::uint32_t> offsets,
                              Write<float> out, SequenceShape shape, SequenceOptions options = {});
 WYE_API Job ragged_attention(Read<half> q, Read<half> k, Read<half> v, Read<std::uint32_t> offsets,
@@ -134,6 +136,4 @@ WYE_API std::vector<double> ragged_attention(std::span<const bfloat16> q, std::s
                                              SequenceOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// An unsigned integer of 128 bits.
 struct UInt128 {
@@ -75,7 +73,8 @@ struct CollatzSummary {
 };
 
 /// Finds the records of steps and of height among results, and adds up the steps.
-/// Shape:   any number of results, one summary. Without a finished trajectory, records are 0 at place 0.
+/// Shape:   any number of results, one summary. Without a finished trajectory, records are 0 at
+///          place 0.
 /// Bound:   exact; the sum of steps is modulo 2^64.
 /// Bits:    equal on all devices.
 /// Cost:    reads the results once.
@@ -83,11 +82,10 @@ struct CollatzSummary {
 WYE_API Job collatz_summary(Read<CollatzResult> results, Write<CollatzSummary> summary);
 
 namespace reference {
-/// Follows the trajectories of `count` numbers step by step, on the calling thread. Numbers wrap around at 2^128.
+/// Follows the trajectories of `count` numbers step by step, on the calling thread. Numbers wrap
+/// around at 2^128.
 WYE_API std::vector<CollatzResult> collatz(UInt128 first, std::uint64_t count, CollatzOptions options = {});
 WYE_API CollatzSummary collatz_summary(std::span<const CollatzResult> results);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

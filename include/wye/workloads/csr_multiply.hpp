@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Computes y = A x. Row r of A has the elements `values[k]` in columns `columns[k]`, for k from `offsets[r]` up to, and
 /// without, `offsets[r + 1]`. Elements of one row may have any order, and the same column more than once.
@@ -33,6 +31,4 @@ WYE_API std::vector<double> csr_multiply(std::span<const std::uint32_t> offsets,
                                          std::span<const float> values, std::span<const float> x);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

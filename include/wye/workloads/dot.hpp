@@ -8,9 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Sets each of `results` to the sum of the products of one row of `x` and the same row of `y`.
 /// Shape:   as `reduce`; `y` is as long as `x`. They may be the same memory.
@@ -40,6 +38,4 @@ WYE_API std::vector<std::uint64_t> dot(std::span<const std::uint64_t> x, std::sp
                                        std::uint64_t rows);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -8,9 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 struct ForceLayoutOptions {
   float repulsion = 1;           ///< at least 0; larger layouts are as the root of it
@@ -25,20 +23,21 @@ struct ForceLayoutOptions {
 /// Returns the number of elements of the state of a layout.
 WYE_LOCAL constexpr std::uint64_t force_layout_state_size(std::uint64_t nodes) { return 2 * nodes + 3; }
 
-/// Returns positions to begin with, x and y of each node: the seeds of a sunflower. They are evenly spread, with no two at one
-/// place.
+/// Returns positions to begin with, x and y of each node: the seeds of a sunflower. They are evenly
+/// spread, with no two at one place.
 WYE_API std::vector<float> force_layout_start(std::uint32_t nodes);
 
-/// The links of a network, grouped by node. Node v has links to `targets[offsets[v]]` up to, and without,
-/// `targets[offsets[v + 1]]`. A link between two nodes is listed at both.
+/// The links of a network, grouped by node. Node v has links to `targets[offsets[v]]` up to, and
+/// without, `targets[offsets[v + 1]]`. A link between two nodes is listed at both.
 struct NetworkLinks {
   std::vector<std::uint32_t> offsets;  ///< nodes + 1
   std::vector<std::uint32_t> targets;
   std::vector<float> weights = {};  ///< of the targets; empty without weights
 };
 
-/// Groups links by node, on the calling thread. `ends` has two nodes for each link, `weights` is empty or has one element for
-/// each link. Links of nodes that do not exist are left out. A link of a node to itself is listed once.
+/// Groups links by node, on the calling thread. `ends` has two nodes for each link, `weights` is
+/// empty or has one element for each link. Links of nodes that do not exist are left out. A link of
+/// a node to itself is listed once.
 WYE_API NetworkLinks network_links(std::uint32_t nodes, std::span<const std::uint32_t> ends,
                                    std::span<const float> weights = {});
 
@@ -82,6 +81,4 @@ WYE_API ForceLayout force_layout(std::span<const std::uint32_t> offsets,
                                  std::span<const float> state, ForceLayoutOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 struct LayerNormOptions {
   float epsilon = 1e-12f;  ///< at least 2^-126
@@ -35,7 +33,8 @@ WYE_API Job layer_norm(Read<half> x, Read<half> weight, Read<half> bias, Write<h
 WYE_API Job layer_norm(Read<bfloat16> x, Read<bfloat16> weight, Read<bfloat16> bias, Write<bfloat16> result,
                        LayerNormOptions options = {});
 
-/// Adds `x` to `residual`, and sets `result` to the norm of these sums, which are rounded to their type first.
+/// Adds `x` to `residual`, and sets `result` to the norm of these sums, which are rounded to their
+/// type first.
 /// Shape:   as above; `residual` is as long as `x`.
 WYE_API Job layer_norm(Read<float> x, ReadWrite<float> residual, Read<float> weight, Read<float> bias,
                        Write<float> result, LayerNormOptions options = {});
@@ -54,6 +53,4 @@ WYE_API std::vector<double> layer_norm(std::span<const bfloat16> x, std::span<co
                                        std::span<const bfloat16> bias, LayerNormOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

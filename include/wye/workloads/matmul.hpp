@@ -10,9 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Dimensions of c = a b: c is rows x columns, a is rows x inner, b is inner x columns.
 struct MatmulShape {
@@ -26,12 +24,12 @@ struct MatmulShape {
 struct MatmulOptions {
   bool transposed_a = false;  ///< a is given as inner x rows
   bool transposed_b = false;  ///< b is given as columns x inner
-  /// Allows devices to round the factors of float products to TF32, which has 11 bits. NVIDIA's tensor cores from Ampere on
-  /// do so. All other devices compute in float32.
+  /// Allows devices to round the factors of float products to TF32, which has 11 bits. NVIDIA's
+  /// tensor cores from Ampere on do so. All other devices compute in float32.
   bool tf32 = false;
   std::uint64_t batch = 1;  ///< number of products; more than one need a shape
-  /// Elements from the beginning of one matrix to the beginning of the next. Unset: the matrices are contiguous. Zero: all
-  /// products share one a, or one b.
+  /// Elements from the beginning of one matrix to the beginning of the next. Unset: the matrices
+  /// are contiguous. Zero: all products share one a, or one b.
   std::optional<std::uint64_t> a_step = std::nullopt;
   std::optional<std::uint64_t> b_step = std::nullopt;
   std::optional<std::uint64_t> c_step = std::nullopt;
@@ -89,11 +87,12 @@ struct MatmulGroup {
 WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape = {});
 
 /// The same with options (batches of products, a or b transposed, TF32) and an epilogue.
-/// Shape:   with steps, each of the three is at least as large as its last matrix needs. Elements between the matrices of c
-///          are unchanged.
-/// Bound:   with `tf32`, (2^-10 + 2^-22 + (inner + 2) 2^-23) (|a| |b|) if factors are rounded to nearest, as in wye's own kernel.
-/// Errors:  invalid_argument (as above; a batch of no product, of several without a shape; matrices of c that overlap; sizes of
-///          the epilogue's numbers; an unknown activation).
+/// Shape:   with steps, each of the three is at least as large as its last matrix needs. Elements
+///          between the matrices of c are unchanged.
+/// Bound: with `tf32`, (2^-10 + 2^-22 + (inner + 2) 2^-23) (|a| |b|) if factors are rounded to
+/// nearest, as in wye's own kernel.
+/// Errors:  invalid_argument (as above; a batch of no product, of several without a shape; matrices
+///          of c that overlap; sizes of the epilogue's numbers; an unknown activation).
 WYE_API Job matmul(Read<float> a, Read<float> b, Write<float> c, MatmulShape shape,
                    const MatmulOptions& options, const MatmulEpilogue<float>& epilogue = {});
 
@@ -133,9 +132,10 @@ WYE_API Job matmul(Read<std::int8_t> a, Read<std::int8_t> b, Write<std::int32_t>
 /// Computes products of any shapes as one job, for example those of the experts of a layer.
 /// Shape:   each as above. Groups may share a and b.
 /// Bits:    each product has the bits that it has alone.
-/// Cost:    one call of a kernel per group. Groups whose matrices c do not overlap can run at the same time on GPUs. On the CPU, they
-///          run one after another with all threads.
-/// Errors:  invalid_argument (no group; a group as above, with its number: the job then computes none).
+/// Cost:    one call of a kernel per group. Groups whose matrices c do not overlap can run at the
+///          same time on GPUs. On the CPU, they run one after another with all threads.
+/// Errors:  invalid_argument (no group; a group as above, with its number: the job then computes
+///          none).
 WYE_API Job matmul(std::span<const MatmulGroup<float, float>> groups);
 WYE_API Job matmul(std::span<const MatmulGroup<half, float>> groups);
 WYE_API Job matmul(std::span<const MatmulGroup<half, half>> groups);
@@ -143,10 +143,11 @@ WYE_API Job matmul(std::span<const MatmulGroup<bfloat16, float>> groups);
 WYE_API Job matmul(std::span<const MatmulGroup<bfloat16, bfloat16>> groups);
 WYE_API Job matmul(std::span<const MatmulGroup<std::int8_t, std::int32_t>> groups);
 
-/// Returns the implementation that multiplies on CUDA: "cuBLAS" if libcublas.so.13 or .12 can be opened. It computes float in
-/// float32 unless TF32 is allowed. Otherwise returns wye's own kernel with the reason: "wye's own kernel: No library ...". A
-/// failure of cuBLAS on a device is known only after a product there: "wye's own kernel: cuBLAS does not multiply on device
-/// 'cuda:0': it was not initialized."; if it works on another device, "cuBLAS, or wye's own kernel: ...".
+/// Returns the implementation that multiplies on CUDA: "cuBLAS" if libcublas.so.13 or .12 can be
+/// opened. It computes float in float32 unless TF32 is allowed. Otherwise returns wye's own kernel
+/// with the reason: "wye's own kernel: No library ...". A failure of cuBLAS on a device is known
+/// only after a product there: "wye's own kernel: cuBLAS does not multiply on device 'cuda:0': it
+/// was not initialized."; if it works on another device, "cuBLAS, or wye's own kernel: ...".
 /// Threads: thread-safe.
 WYE_API std::string matmul_on_cuda();
 
@@ -160,7 +161,8 @@ WYE_API std::vector<double> matmul(std::span<const half> a, std::span<const half
                                    const MatmulOptions& options = {});
 WYE_API std::vector<double> matmul(std::span<const bfloat16> a, std::span<const bfloat16> b,
                                    MatmulShape shape, const MatmulOptions& options = {});
-/// c as the epilogue changes it: the product `c`, and `bias` and `residual` as in MatmulEpilogue, or empty.
+/// c as the epilogue changes it: the product `c`, and `bias` and `residual` as in MatmulEpilogue,
+/// or empty.
 WYE_API std::vector<double> matmul_epilogue(std::span<const double> c, std::uint64_t columns, float scale,
                                             std::span<const double> bias, Activation activation,
                                             std::span<const double> residual);
@@ -169,6 +171,4 @@ WYE_API std::vector<std::int64_t> matmul(std::span<const std::int8_t> a, std::sp
                                          MatmulShape shape, const MatmulOptions& options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -8,9 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// The sum of absolute values, the Euclidean length, the largest absolute value.
 enum class Norm : std::uint32_t { one, two, infinity };
@@ -35,6 +33,4 @@ WYE_API std::vector<double> norm(Norm norm, std::span<const half> x, std::uint64
 WYE_API std::vector<double> norm(Norm norm, std::span<const bfloat16> x, std::uint64_t rows);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Divides every row of `matrix` by its L2 length, in place.
 /// Shape:   row after row, `columns` numbers each; any number of rows, rows of any length below 2^31.
@@ -25,6 +23,4 @@ namespace reference {
 WYE_API std::vector<double> normalize(std::span<const float> matrix, std::uint64_t columns);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -8,19 +8,18 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 struct PageRankOptions {
   float damping = 0.85f;    ///< the part of a node's rank that its links pass on; 0 to 1
   float tolerance = 1e-6f;  ///< ends when the ranks of all nodes together change by no more in one iteration
   std::uint32_t iterations = 100;  ///< at most, 1 to 1000
-  /// The preference of each node; the sum is arbitrary. The rank that links do not pass on, and the rank of nodes without
-  /// links, is divided among the nodes in proportion. Unset: divided equally.
+  /// The preference of each node; the sum is arbitrary. The rank that links do not pass on, and the
+  /// rank of nodes without links, is divided among the nodes in proportion. Unset: divided equally.
   std::optional<Read<float>> personalization = std::nullopt;
-  /// The weight of each link, in the order of `sources`. A node divides its rank among its links in proportion to their
-  /// weights. Only the ratios of the weights of one node count. Unset: all links alike.
+  /// The weight of each link, in the order of `sources`. A node divides its rank among its links in
+  /// proportion to their weights. Only the ratios of the weights of one node count. Unset: all
+  /// links alike.
   std::optional<Read<float>> weights = std::nullopt;
 };
 
@@ -32,19 +31,21 @@ struct PageRankSummary {
   std::uint32_t ignored_links = 0;  ///< from nodes that do not exist
 };
 
-/// The links of a graph, grouped by target: compressed sparse rows of the transposed adjacency matrix.
-/// Node v is linked to by `sources[offsets[v]]` up to, and without, `sources[offsets[v + 1]]`.
+/// The links of a graph, grouped by target: compressed sparse rows of the transposed adjacency
+/// matrix. Node v is linked to by `sources[offsets[v]]` up to, and without, `sources[offsets[v +
+/// 1]]`.
 struct LinksTo {
   std::vector<std::uint32_t> offsets;  ///< nodes + 1
   std::vector<std::uint32_t> sources;
   std::vector<float> weights = {};  ///< of the sources; empty without weights
 };
 
-/// Transposes links that are grouped by source (compressed sparse rows of the adjacency matrix), on the calling thread.
-/// Links to nodes that do not exist are left out.
+/// Transposes links that are grouped by source (compressed sparse rows of the adjacency matrix), on
+/// the calling thread. Links to nodes that do not exist are left out.
 WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> targets);
 
-/// The same of links with weights, one for each of `targets`. A target beyond the last weight has the weight 0.
+/// The same of links with weights, one for each of `targets`. A target beyond the last weight has
+/// the weight 0.
 WYE_API LinksTo links_to(std::span<const std::uint32_t> offsets, std::span<const std::uint32_t> targets,
                          std::span<const float> weights);
 
@@ -79,6 +80,4 @@ WYE_API PageRank pagerank(std::span<const std::uint32_t> offsets, std::span<cons
                           PageRankOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

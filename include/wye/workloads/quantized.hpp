@@ -8,9 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// The layout of a block. A block of n elements begins with a scale d of type half. All numbers are little-endian.
 ///
@@ -51,7 +49,8 @@ WYE_API Job quantize(Read<float> x, Write<std::uint8_t> blocks, Quantization qua
 
 /// Sets `x` to the elements of `blocks`.
 /// Shape:   as above.
-/// Bound:   exact, but for q4_1: d q + m is rounded once. A scale that is NaN or infinite follows IEEE 754.
+/// Bound: exact, but for q4_1: d q + m is rounded once. A scale that is NaN or infinite follows
+/// IEEE 754.
 /// Bits:    all devices give the same bits, but for those of NaN.
 /// Cost:    reads `blocks` once and writes `x` once.
 /// Errors:  as above.
@@ -87,6 +86,4 @@ WYE_API std::vector<double> quantized_matmul(std::span<const float> x, std::span
                                              bool sizes = false);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

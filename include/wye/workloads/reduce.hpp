@@ -8,9 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 enum class Reduction : std::uint8_t { sum, min, max };
 
@@ -38,7 +36,8 @@ WYE_API Job reduce(Reduction reduction, Read<half> x, Write<half> results);
 WYE_API Job reduce(Reduction reduction, Read<bfloat16> x, Write<float> results);
 WYE_API Job reduce(Reduction reduction, Read<bfloat16> x, Write<bfloat16> results);
 
-/// The same for `min` and `max`, with the place of each result: its column in the row. Of equal elements, the first column.
+/// The same for `min` and `max`, with the place of each result: its column in the row. Of equal
+/// elements, the first column.
 /// Shape:   as many places as results.
 /// Errors:  invalid_argument (as above; `sum`; a number of places other than that of the results).
 WYE_API Job reduce(Reduction reduction, Read<float> x, Write<float> results, Write<std::uint32_t> places);
@@ -73,6 +72,4 @@ WYE_API std::vector<std::uint32_t> places(Reduction reduction, std::span<const s
                                           std::uint64_t rows);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

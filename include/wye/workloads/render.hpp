@@ -9,9 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Red, green and blue, 0 to 1 each.
 struct Color {
@@ -20,14 +18,16 @@ struct Color {
   float blue = 0;
 };
 
-/// A picture has width * height pixels, row after row, the top row first. A pixel is four bytes: red, green, blue and 255.
+/// A picture has width * height pixels, row after row, the top row first. A pixel is four bytes:
+/// red, green, blue and 255.
 struct Picture {
   std::uint32_t width = 0;   ///< 1 to 16,384
   std::uint32_t height = 0;  ///< 1 to 16,384; at most 2^27 pixels
   Color background = {1, 1, 1};
 };
 
-/// The part of the plane of positions that a picture shows. x grows to the right, y grows downwards.
+/// The part of the plane of positions that a picture shows. x grows to the right, y grows
+/// downwards.
 struct PictureView {
   float x = 0;  ///< the position in the centre of the picture
   float y = 0;
@@ -95,15 +95,17 @@ WYE_API Job render_heatmap(Read<float> positions, Read<float> intensities, Write
 
 /// Draws the links of a network, and over them a point for each node, in order.
 ///
-/// The colour of a node is mix(low, high, rank) (0.7 + 0.3 sin(time + 5 rank)). At the distance d from its centre, in
-/// diameters, its opacity is rank (1 - smoothstep(0.3, 0.5, d)). A node of less than 1.5 pixels has the diameter of 1.5 pixels
-/// and its opacity times the ratio of the areas. At the distance d from its middle, in pixels, the opacity of a link of the
-/// width w is link_opacity min(w, 1) (1 - smoothstep(max(w / 2 - 0.5, 0), w / 2 + 0.5, d)). Its ends are round.
+/// The colour of a node is mix(low, high, rank) (0.7 + 0.3 sin(time + 5 rank)). At the distance d
+/// from its centre, in diameters, its opacity is rank (1 - smoothstep(0.3, 0.5, d)). A node of less
+/// than 1.5 pixels has the diameter of 1.5 pixels and its opacity times the ratio of the areas. At
+/// the distance d from its middle, in pixels, the opacity of a link of the width w is link_opacity
+/// min(w, 1) (1 - smoothstep(max(w / 2 - 0.5, 0), w / 2 + 0.5, d)). Its ends are round.
 ///
-/// Ranks below 0 or above 1 count as 0 or 1. A node is not drawn if its rank or its position is as in `render_heatmap`. A link
-/// is not drawn if the position of one of its nodes is so, or if a node does not exist or has a link to itself.
-/// Shape:   `positions` has x and y of each node, as in `force_layout`. `ends` has two nodes for each link, as in
-///          `network_links`. At most 2^20 nodes and links in all.
+/// Ranks below 0 or above 1 count as 0 or 1. A node is not drawn if its rank or its position is as
+/// in `render_heatmap`. A link is not drawn if the position of one of its nodes is so, or if a node
+/// does not exist or has a link to itself.
+/// Shape:   `positions` has x and y of each node, as in `force_layout`. `ends` has two nodes for
+///          each link, as in `network_links`. At most 2^20 nodes and links in all.
 /// Bound:   as `render_heatmap`.
 /// Bits:    the same device gives the same bits.
 /// Cost:    as `render_heatmap`.
@@ -111,14 +113,16 @@ WYE_API Job render_heatmap(Read<float> positions, Read<float> intensities, Write
 WYE_API Job render_network(Read<float> positions, Read<float> ranks, Read<std::uint32_t> ends,
                            Write<std::uint32_t> pixels, Picture picture, NetworkPictureOptions options = {});
 
-/// Draws the points of `timeline` as round marks in the lanes of their categories. Every second lane is a stripe.
+/// Draws the points of `timeline` as round marks in the lanes of their categories. Every second
+/// lane is a stripe.
 ///
-/// The area of a mark is in proportion to its importance; its radius is at least 2 pixels. Its opacity is 0.2 + 0.7 relevance.
-/// Edges are one pixel wide. The marks of a lane have different heights, which depend on their place in `points`. Categories
-/// from the number of lanes on have the last lane.
+/// The area of a mark is in proportion to its importance; its radius is at least 2 pixels. Its
+/// opacity is 0.2 + 0.7 relevance. Edges are one pixel wide. The marks of a lane have different
+/// heights, which depend on their place in `points`. Categories from the number of lanes on have
+/// the last lane.
 ///
-/// A mark is not drawn if its importance is not above 0, or infinite, or if its position is NaN, infinite or beyond 2^20
-/// pixels. A relevance below 0 or above 1 counts as 0 or 1, NaN as 0.
+/// A mark is not drawn if its importance is not above 0, or infinite, or if its position is NaN,
+/// infinite or beyond 2^20 pixels. A relevance below 0 or above 1 counts as 0 or 1, NaN as 0.
 /// Shape:   at most 2^20 points with stripes.
 /// Bound:   as `render_heatmap`.
 /// Bits:    the same device gives the same bits.
@@ -128,7 +132,8 @@ WYE_API Job render_timeline(Read<TimelinePoint> points, Write<std::uint32_t> pix
                             TimelinePictureOptions options = {});
 
 namespace reference {
-/// Draw the same in float64, on the calling thread. Return red, green and blue of each pixel, 0 to 255.
+/// Draw the same in float64, on the calling thread. Return red, green and blue of each pixel, 0 to
+/// 255.
 WYE_API std::vector<double> render_heatmap(std::span<const float> positions,
                                            std::span<const float> intensities, Picture picture,
                                            HeatmapOptions options = {});
@@ -139,6 +144,4 @@ WYE_API std::vector<double> render_timeline(std::span<const TimelinePoint> point
                                             TimelinePictureOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

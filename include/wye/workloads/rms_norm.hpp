@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 struct RmsNormOptions {
   float epsilon = 1e-5f;  ///< at least 2^-126
@@ -31,7 +29,8 @@ WYE_API Job rms_norm(Read<half> x, Read<half> weight, Write<half> result, RmsNor
 WYE_API Job rms_norm(Read<bfloat16> x, Read<bfloat16> weight, Write<bfloat16> result,
                      RmsNormOptions options = {});
 
-/// Adds `x` to `residual`, and sets `result` to the norm of these sums, which are rounded to their type first.
+/// Adds `x` to `residual`, and sets `result` to the norm of these sums, which are rounded to their
+/// type first.
 /// Shape:   as above; `residual` is as long as `x`.
 WYE_API Job rms_norm(Read<float> x, ReadWrite<float> residual, Read<float> weight, Write<float> result,
                      RmsNormOptions options = {});
@@ -50,6 +49,4 @@ WYE_API std::vector<double> rms_norm(std::span<const bfloat16> x, std::span<cons
                                      RmsNormOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -8,9 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// The elements of a pair of d rotated elements: i and i + d / 2, or 2 i and 2 i + 1.
 enum class RopeLayout : std::uint8_t { halves, neighbours };
@@ -50,6 +48,4 @@ WYE_API std::vector<double> rope(std::span<const bfloat16> x, std::span<const st
                                  std::uint64_t head_size, RopeOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

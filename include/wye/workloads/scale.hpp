@@ -8,9 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Multiplies each element of `x` by `a`, in place.
 /// Shape:   any number of elements below 2^31.
@@ -27,8 +25,8 @@ WYE_API Job scale(std::uint32_t a, ReadWrite<std::uint32_t> x);
 WYE_API Job scale(std::uint64_t a, ReadWrite<std::uint64_t> x);
 
 /// Multiplies each row of `x` by one of `factors`, in place.
-/// Shape:   one factor for each row. `x` has rows of equal length, row after row. Lengths of rows and their number are below
-///          2^31. Without factors, `x` is empty.
+/// Shape:   one factor for each row. `x` has rows of equal length, row after row. Lengths of rows
+///          and their number are below 2^31. Without factors, `x` is empty.
 /// Errors:  invalid_argument (a size of `x` that is no multiple of the number of factors).
 WYE_API Job scale(Read<float> factors, ReadWrite<float> x);
 WYE_API Job scale(Read<half> factors, ReadWrite<half> x);
@@ -50,6 +48,4 @@ WYE_API std::vector<std::uint64_t> scale(std::span<const std::uint64_t> factors,
                                          std::span<const std::uint64_t> x);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

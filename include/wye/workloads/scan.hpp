@@ -9,9 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Whether each prefix sum includes the element at its place.
 enum class Scan : std::uint8_t { inclusive, exclusive };
@@ -53,6 +51,4 @@ WYE_API std::vector<std::uint32_t> scan(Scan scan, std::span<const std::uint32_t
 WYE_API std::vector<std::uint64_t> scan(Scan scan, std::span<const std::uint64_t> x, std::uint64_t rows);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Sets each element of `result` to gate / (1 + exp(-gate)) * up.
 /// Shape:   `gate`, `up` and `result` have the same number of elements, below 2^31. `result` does not overlap the others.
@@ -30,6 +28,4 @@ WYE_API std::vector<double> silu_multiply(std::span<const half> gate, std::span<
 WYE_API std::vector<double> silu_multiply(std::span<const bfloat16> gate, std::span<const bfloat16> up);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

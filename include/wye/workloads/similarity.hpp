@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Sets `result` to the cosine of the angle between every two rows of `matrix`.
 /// Shape:   `matrix` is rows x columns, row after row; `result` is rows x rows.
@@ -25,6 +23,4 @@ namespace reference {
 WYE_API std::vector<double> similarity(std::span<const float> matrix, std::uint64_t columns);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Replaces every row of `matrix` by exp(v) / (sum of exp of the row), in place.
 /// Shape:   row after row, `columns` numbers each; any number of rows, rows of any length below 2^31.
@@ -26,6 +24,4 @@ namespace reference {
 WYE_API std::vector<double> softmax(std::span<const float> matrix, std::uint64_t columns, double scale = 1.0);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -9,9 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 enum class SortOrder : std::uint8_t { ascending, descending };
 
@@ -39,7 +37,8 @@ WYE_API Job sort(Read<std::int32_t> keys, Write<std::int32_t> sorted, SortOption
 WYE_API Job sort(Read<std::uint32_t> keys, Write<std::uint32_t> sorted, SortOptions options = {});
 WYE_API Job sort(Read<std::uint64_t> keys, Write<std::uint64_t> sorted, SortOptions options = {});
 
-/// The same, and moves `values` with their keys. If `values` is empty, the values are the columns of the keys.
+/// The same, and moves `values` with their keys. If `values` is empty, the values are the columns
+/// of the keys.
 /// Shape:   `values` has as many elements as `keys`, or none; `sorted_values` has as many.
 /// Errors:  invalid_argument (as above).
 WYE_API Job sort(Read<float> keys, Read<std::uint32_t> values, Write<float> sorted,
@@ -71,6 +70,4 @@ WYE_API std::vector<std::uint32_t> sorted_columns(std::span<const std::uint64_t>
                                                   SortOrder order);
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// The reason for the end of a chain of forks. If several apply, it is the first of them.
 enum class ThreadEnd : std::uint32_t {
@@ -42,17 +40,18 @@ struct ThreadSummary {
 
 struct ThreadSimulationOptions {
   std::uint32_t max_depth = 10;  ///< at most 60,000
-  /// Chains that one workgroup simulates, and the fewest that one call of the host function simulates: 1 to 256.
-  /// Results do not depend on it.
+  /// Chains that one workgroup simulates, and the fewest that one call of the host function
+  /// simulates: 1 to 256. Results do not depend on it.
   std::uint32_t batch = 256;
   std::uint64_t limit = 1'000'000;  ///< at most (2^64 - 2) / 3
 };
 
-/// Simulates threads that fork. Thread i carries the value i at depth 0. A thread forks its successor, which is one
-/// depth further. The successor carries the value after one Collatz step: half of an even value, 3n + 1 of an odd value
-/// n. A chain of forks ends when the value is 1 or less, the value is above the limit, or the depth is `max_depth`.
-/// Shape:   as many chains as elements of `last`, at most 2^30. `depths` has max_depth + 1 elements, `summary` has one.
-///          Without chains, the summary is 0.
+/// Simulates threads that fork. Thread i carries the value i at depth 0. A thread forks its
+/// successor, which is one depth further. The successor carries the value after one Collatz step:
+/// half of an even value, 3n + 1 of an odd value n. A chain of forks ends when the value is 1 or
+/// less, the value is above the limit, or the depth is `max_depth`.
+/// Shape:   as many chains as elements of `last`, at most 2^30. `depths` has max_depth + 1
+///          elements, `summary` has one. Without chains, the summary is 0.
 /// Bound:   exact.
 /// Bits:    equal on all devices.
 /// Cost:    three steps. Each chain is one loop of one invocation.
@@ -70,6 +69,4 @@ struct ThreadSimulation {
 WYE_API ThreadSimulation thread_simulation(std::uint32_t threads, ThreadSimulationOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -7,9 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// One observation.
 struct Evidence {
@@ -45,6 +43,4 @@ namespace reference {
 WYE_API std::vector<double> timeline(std::span<const Evidence> evidence, TimelineOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

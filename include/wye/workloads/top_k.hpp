@@ -8,9 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 struct TopKOptions {
   SortOrder order = SortOrder::descending;  ///< descending: the largest; ascending: the smallest
@@ -41,7 +39,8 @@ WYE_API Job top_k(std::uint64_t k, Read<std::uint64_t> x, Write<std::uint64_t> v
                   Write<std::uint32_t> places, TopKOptions options = {});
 
 namespace reference {
-/// Returns the columns of the first `k` elements of each of `rows` rows in sorted order, on this thread.
+/// Returns the columns of the first `k` elements of each of `rows` rows in sorted order, on this
+/// thread.
 template <class T>
 std::vector<std::uint32_t> top_k_columns(std::uint64_t k, std::span<const T> x, std::uint64_t rows,
                                          SortOrder order) {
@@ -53,6 +52,4 @@ std::vector<std::uint32_t> top_k_columns(std::uint64_t k, std::span<const T> x, 
 }
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

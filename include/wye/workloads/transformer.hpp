@@ -1,5 +1,6 @@
 #pragma once
-/// Blocks of transformers for batches of sequences: decoders with a cache of keys and values, and encoders.
+/// Blocks of transformers for batches of sequences: decoders with a cache of keys and values, and
+/// encoders.
 #include <wye/base/half.hpp>
 #include <wye/device/parameter.hpp>
 #include <wye/scheduler/job.hpp>
@@ -12,12 +13,10 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
-/// A matrix [outputs, inputs], row after row: either elements, or blocks of quantized elements (`quantize`), which need x of
-/// float. Each row is a whole number of blocks.
+/// A matrix [outputs, inputs], row after row: either elements, or blocks of quantized elements
+/// (`quantize`), which need x of float. Each row is a whole number of blocks.
 template <class T>
 struct WeightMatrix {
   Read<T> elements = std::span<const T>();
@@ -35,8 +34,8 @@ struct TransformerShape {
   friend bool operator==(const TransformerShape&, const TransformerShape&) = default;
 };
 
-/// Weights of a block of a decoder. The comments give the sizes, with queries = heads head_size and keys = key_value_heads
-/// head_size.
+/// Weights of a block of a decoder. The comments give the sizes, with queries = heads head_size and
+/// keys = key_value_heads head_size.
 template <class T>
 struct DecoderWeights {
   Read<T> attention_norm;     ///< width
@@ -124,14 +123,17 @@ WYE_API Job transformer_block(ReadWrite<bfloat16> x, Read<std::uint32_t> offsets
                               KeyValueCache<bfloat16> cache, const DecoderWeights<bfloat16>& weights,
                               TransformerShape shape, DecoderOptions options = {});
 
-/// Runs a block of an encoder with norms after its parts, in place: x = layer_norm(x + output(attention(query(x), key(x),
-/// value(x)))), then x = layer_norm(x + down(gelu(up(x)))). A token sees all tokens of its sequence. Products add their bias.
+/// Runs a block of an encoder with norms after its parts, in place: x = layer_norm(x +
+/// output(attention(query(x), key(x), value(x)))), then x = layer_norm(x + down(gelu(up(x)))). A
+/// token sees all tokens of its sequence. Products add their bias.
 /// Shape:   as above, without a cache: `offsets` is that of `ragged_attention`.
 /// Bound:   as above.
 /// Bits:    as above, for whole sequences.
-/// Cost:    as above. Quantized weights become floats first, in scratch memory for the largest matrix.
+/// Cost:    as above. Quantized weights become floats first, in scratch memory for the largest
+///          matrix.
 /// Errors:  as above; those of `ragged_attention` and `layer_norm`.
-/// Source:  Devlin et al., BERT: pre-training of deep bidirectional transformers, arXiv:1810.04805, section 3.
+/// Source:  Devlin et al., BERT: pre-training of deep bidirectional transformers, arXiv:1810.04805,
+///          section 3.
 WYE_API Job transformer_block(ReadWrite<float> x, Read<std::uint32_t> offsets,
                               const EncoderWeights<float>& weights, TransformerShape shape,
                               EncoderOptions options = {});
@@ -143,8 +145,8 @@ WYE_API Job transformer_block(ReadWrite<bfloat16> x, Read<std::uint32_t> offsets
                               EncoderOptions options = {});
 
 namespace reference {
-/// Returns x after the block, in float64, on this thread. Weights are in host memory. There is no cache: each sequence begins
-/// with its first token. `int8_x` has no effect.
+/// Returns x after the block, in float64, on this thread. Weights are in host memory. There is no
+/// cache: each sequence begins with its first token. `int8_x` has no effect.
 WYE_API std::vector<double> transformer_block(std::span<const double> x,
                                               std::span<const std::uint32_t> offsets,
                                               const DecoderWeights<float>& weights, TransformerShape shape,
@@ -171,6 +173,4 @@ WYE_API std::vector<double> transformer_block(std::span<const double> x,
                                               EncoderOptions options = {});
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

@@ -8,18 +8,17 @@
 #include <span>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace workloads {
+namespace wye::inline v0::workloads {
 
 /// Sets `y` to the transpose of each matrix of `x`.
-/// Shape:   `x` is `batch` matrices of rows x `columns`, row after row and without gaps; `y` has the same number of matrices of
-///          `columns` x rows. `x` and `y` do not overlap.
+/// Shape:   `x` is `batch` matrices of rows x `columns`, row after row and without gaps; `y` has
+///          the same number of matrices of `columns` x rows. `x` and `y` do not overlap.
 /// Bound:   exact, bit for bit, NaN too.
 /// Bits:    every device gives the same bits.
-/// Cost:    reads and writes each element once. On Vulkan, words that two rows of `y` share are written with atomic operations.
-/// Errors:  invalid_argument (a size that is no multiple of `columns` times `batch`, sizes that differ, a batch of no matrix,
-///          dimensions of 2^31 or more).
+/// Cost:    reads and writes each element once. On Vulkan, words that two rows of `y` share are
+///          written with atomic operations.
+/// Errors:  invalid_argument (a size that is no multiple of `columns` times `batch`, sizes that
+///          differ, a batch of no matrix, dimensions of 2^31 or more).
 WYE_API Job transpose(Read<float> x, Write<float> y, std::uint64_t columns, std::uint64_t batch = 1);
 WYE_API Job transpose(Read<half> x, Write<half> y, std::uint64_t columns, std::uint64_t batch = 1);
 WYE_API Job transpose(Read<bfloat16> x, Write<bfloat16> y, std::uint64_t columns, std::uint64_t batch = 1);
@@ -44,6 +43,4 @@ std::vector<T> transpose(std::span<const T> x, std::uint64_t columns, std::uint6
 }
 }  // namespace reference
 
-}  // namespace workloads
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::workloads

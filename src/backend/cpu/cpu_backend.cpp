@@ -5,9 +5,7 @@
 #include "base/process.hpp"
 #include "device/backend.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cpu {
+namespace wye::inline v0::cpu {
 namespace {
 
 using namespace device;
@@ -75,6 +73,4 @@ class CpuBackend final : public Backend {
 std::unique_ptr<Backend> make_backend();
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }
 
-}  // namespace cpu
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cpu

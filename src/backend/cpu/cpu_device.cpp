@@ -11,9 +11,7 @@
 #include "base/text.hpp"
 #include "device/host_timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cpu {
+namespace wye::inline v0::cpu {
 namespace {
 
 using namespace device;
@@ -95,6 +93,4 @@ Result<std::shared_ptr<Timeline>> CpuDevice::create_timeline() {
   return std::shared_ptr<Timeline>(base::make_own<HostTimeline>(this));
 }
 
-}  // namespace cpu
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cpu

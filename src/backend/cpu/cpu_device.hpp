@@ -15,9 +15,7 @@
 #include "device/memory_account.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cpu {
+namespace wye::inline v0::cpu {
 
 class CpuDevice final : public device::DeviceBase {
  public:
@@ -53,6 +51,4 @@ class CpuExecutable final : public device::ExecutableBase {
   mutable base::Pace pace_;
 };
 
-}  // namespace cpu
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cpu

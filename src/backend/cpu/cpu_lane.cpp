@@ -16,9 +16,7 @@
 #include "base/text.hpp"
 #include "device/host_timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cpu {
+namespace wye::inline v0::cpu {
 namespace {
 
 using namespace device;
@@ -80,8 +78,8 @@ std::string what_of(const std::exception_ptr& thrown) {
 
 }  // namespace
 
-/// The queue of a lane. It may outlive its lane until the last call of the team or a timeline; then it has no
-/// work. It uses the team only while it has work.
+/// The queue of a lane. It may outlive its lane until the last call of the team or a timeline; then
+/// it has no work. It uses the team only while it has work.
 class Queue : public std::enable_shared_from_this<Queue> {
  public:
   explicit Queue(const CpuDevice& device)
@@ -187,8 +185,8 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
     at_once = state_ == State::idle && jobs_.empty() && job.waits.empty();
   }
 
-  // The caller may change the sources of uploads after this returns. Uploads are executed now if the queue is
-  // idle, otherwise their sources are copied.
+  // The caller may change the sources of uploads after this returns. Uploads are executed now if
+  // the queue is idle, otherwise their sources are copied.
   const std::span<const Command> commands = job.recording->commands();
   const auto is_upload = [](const Command& command) { return command.kind == Command::Kind::upload; };
   if (at_once) {
@@ -229,8 +227,8 @@ Result<std::uint64_t> Queue::submit(const Submission& submission) {
   return last_;
 }
 
-/// Determines the state of the first job. Requires that no job runs and that `lock` is held. May release the
-/// lock temporarily.
+/// Determines the state of the first job. Requires that no job runs and that `lock` is held. May
+/// release the lock temporarily.
 void Queue::update_state(base::Lock& lock) {
   state_ = State::idle;
   if (jobs_.empty()) return drained_.wake_all();
@@ -270,9 +268,9 @@ void Queue::resume(const Error* failure) {
   if (state_ == State::ready) post(lock);
 }
 
-/// Posts the ready jobs to the team. The lock is held, because otherwise the job and the team could end
-/// before the team has the request. If the team has no thread, or there is no memory, the calling thread runs
-/// the jobs.
+/// Posts the ready jobs to the team. The lock is held, because otherwise the job and the team could
+/// end before the team has the request. If the team has no thread, or there is no memory, the
+/// calling thread runs the jobs.
 void Queue::post(base::Lock& lock) {
   if (std::exchange(posted_, true)) return;
   bool posted = false;
@@ -413,6 +411,4 @@ Result<std::uint64_t> CpuLane::submit(const Submission& submission) { return que
 Result<void> CpuLane::wait(std::uint64_t value, Instant until) { return queue_->wait(value, until); }
 void CpuLane::abandon() noexcept { queue_->abandon(); }
 
-}  // namespace cpu
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cpu

@@ -4,16 +4,14 @@
 
 #include "backend/cpu/cpu_device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cpu {
+namespace wye::inline v0::cpu {
 
 class Queue;
 
-/// A submission starts on the team when earlier submissions have completed and its waits are reached. Nothing
-/// waits on a thread of the team. A `wait` runs a submission that has not started on the calling thread if
-/// the submission has `caller_waits` or the wait has no deadline. Inside a host function it always does,
-/// because the team may have no free thread.
+/// A submission starts on the team when earlier submissions have completed and its waits are
+/// reached. Nothing waits on a thread of the team. A `wait` runs a submission that has not started
+/// on the calling thread if the submission has `caller_waits` or the wait has no deadline. Inside a
+/// host function it always does, because the team may have no free thread.
 class CpuLane final : public device::LaneBase {
  public:
   explicit CpuLane(std::shared_ptr<CpuDevice> device);
@@ -28,6 +26,4 @@ class CpuLane final : public device::LaneBase {
   std::shared_ptr<device::Timeline> timeline_;
 };
 
-}  // namespace cpu
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cpu

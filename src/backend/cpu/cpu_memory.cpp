@@ -18,9 +18,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) (void)0
 #endif
 
-namespace wye {
-inline namespace v0 {
-namespace cpu {
+namespace wye::inline v0::cpu {
 namespace {
 
 /// The size of a cache line, and enough for every vector register.
@@ -115,6 +113,4 @@ void CpuMemory::release() noexcept {
   }
 }
 
-}  // namespace cpu
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cpu

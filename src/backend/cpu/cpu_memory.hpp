@@ -7,9 +7,7 @@
 #include <mutex>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace cpu {
+namespace wye::inline v0::cpu {
 
 /// One allocation. The system provides each page at its first access.
 struct HostBlock {
@@ -17,8 +15,8 @@ struct HostBlock {
   std::uint64_t bytes = 0;
 };
 
-/// Allocates blocks, and keeps large freed ones: the first access to new pages can take as long as a job's work on them. The system
-/// may take the pages of kept blocks whenever it needs memory.
+/// Allocates blocks, and keeps large freed ones: the first access to new pages can take as long as
+/// a job's work on them. The system may take the pages of kept blocks whenever it needs memory.
 /// Threads: thread-safe.
 class CpuMemory {
  public:
@@ -31,7 +29,8 @@ class CpuMemory {
   CpuMemory(const CpuMemory&) = delete;
   CpuMemory& operator=(const CpuMemory&) = delete;
 
-  /// Returns a block of at least `bytes`, aligned for every vector register. Its memory is null if the host has none.
+  /// Returns a block of at least `bytes`, aligned for every vector register. Its memory is null if
+  /// the host has none.
   HostBlock allocate(std::uint64_t bytes) noexcept;
   /// Frees a block, or keeps it in the place of those that have been kept longest.
   void free(HostBlock block) noexcept;
@@ -49,6 +48,4 @@ class CpuMemory {
   std::uint64_t kept_ = 0;
 };
 
-}  // namespace cpu
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cpu

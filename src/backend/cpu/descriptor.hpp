@@ -2,12 +2,8 @@
 /// Describes this backend for the default orders of devices.
 #include "device/backend.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cpu {
+namespace wye::inline v0::cpu {
 
 inline constexpr device::BackendDescriptor descriptor{.kind = device::BackendKind::cpu, .rank = 0};
 
-}  // namespace cpu
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cpu

@@ -7,9 +7,7 @@
 #include "backend/cuda/cuda_loader.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
 /// Returns the entry of a backend without a device.
@@ -184,6 +182,4 @@ PhysicalDevice describe(const CudaDriver& driver, int index) {
 std::unique_ptr<device::Backend> make_backend();
 std::unique_ptr<device::Backend> make_backend() { return std::make_unique<CudaBackend>(); }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -8,9 +8,7 @@
 #include "base/sizes.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 Result<std::shared_ptr<device::BufferBase>> CudaBuffer::create(std::shared_ptr<CudaDevice> device,
                                                                const device::BufferRequest& request) {
@@ -86,6 +84,4 @@ CudaBuffer::~CudaBuffer() {
     device.lose_if_fatal(device.cu.MemFreeAsync(address_, device.memory_stream()), "cuMemFreeAsync");
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -7,9 +7,7 @@
 #include "backend/cuda/cuda_device.hpp"
 #include "device/buffer.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 class CudaBuffer final : public device::BufferBase {
  public:
@@ -33,6 +31,4 @@ class CudaBuffer final : public device::BufferBase {
   Release release_;
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

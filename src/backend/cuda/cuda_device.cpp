@@ -13,9 +13,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 CurrentContext::CurrentContext(CudaDevice& device) noexcept : CurrentContext(device, device.context()) {}
 
 CurrentContext::CurrentContext(CudaDevice& device, CUcontext context) noexcept
@@ -393,6 +391,4 @@ const Error& CudaDevice::lose(CUresult result, const char* api, Place place) noe
   return lost_error_;
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -26,15 +26,13 @@
 #include "device/timeline_waiter.hpp"
 #include "device/unfinished_work.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 class CudaDevice;
 struct CudaStream;
 
-/// Makes a context of a device current to this thread, and permits it all calls during a capture of the application.
-/// The destructor restores the previous context and mode.
+/// Makes a context of a device current to this thread, and permits it all calls during a capture of
+/// the application. The destructor restores the previous context and mode.
 class CurrentContext {
  public:
   explicit CurrentContext(CudaDevice& device) noexcept;
@@ -54,9 +52,10 @@ class CurrentContext {
   bool pushed_ = false;
 };
 
-/// Makes the context current in which streams, events and functions are created. On a partition this is the
-/// partition's own context, which "can be current to only one thread at a time" (cuda.h); hence the lock. All
-/// other calls use the device's context, because a stream knows its partition.
+/// Makes the context current in which streams, events and functions are created. On a partition
+/// this is the partition's own context, which "can be current to only one thread at a time"
+/// (cuda.h); hence the lock. All other calls use the device's context, because a stream knows its
+/// partition.
 class CreationContext {
  public:
   explicit CreationContext(CudaDevice& device) noexcept;
@@ -88,8 +87,8 @@ struct PhysicalDevice {
   AdapterInfo info;
 };
 
-/// Returns the properties of the driver's device number `index`. `info.usable` and `info.reason` tell whether
-/// wye can use it.
+/// Returns the properties of the driver's device number `index`. `info.usable` and `info.reason`
+/// tell whether wye can use it.
 PhysicalDevice describe(const CudaDriver& driver, int index);
 
 struct LaneWork;
@@ -126,19 +125,22 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   const DriverTable& cu;
   /// Returns the context that is current inside calls.
   CUcontext context() const noexcept { return context_; }
-  /// Returns the context of streams, events, functions and nodes of graphs: the partition's if there is one.
+  /// Returns the context of streams, events, functions and nodes of graphs: the partition's if
+  /// there is one.
   CUcontext work_context() const noexcept { return partition_context_ ? partition_context_ : context_; }
   /// Returns the processors that run kernels: the partition's if there is one.
   const Processors& processors() const noexcept { return processors_; }
   const std::shared_ptr<CudaDriver>& driver() const noexcept { return driver_; }
-  /// Returns the stream that allocates and frees memory. It executes nothing else, so waits for it are short.
+  /// Returns the stream that allocates and frees memory. It executes nothing else, so waits for it
+  /// are short.
   CUstream memory_stream() const noexcept { return memory_stream_; }
   CudaPool& pool() noexcept { return pool_; }
   /// Returns the longest time that a waiting thread polls.
   Duration poll_limit() const noexcept { return poll_limit_; }
   Staging& staging() noexcept { return staging_; }
-  /// Returns the number of batches in flight that wait for a signal of the application or of another driver. While there
-  /// are any, a thread that submits does not wait for its transfers: the same thread may have to make the signal.
+  /// Returns the number of batches in flight that wait for a signal of the application or of
+  /// another driver. While there are any, a thread that submits does not wait for its transfers:
+  /// the same thread may have to make the signal.
   std::atomic<int>& foreign_waits() noexcept { return foreign_waits_; }
   CUdevice handle() const noexcept { return handle_; }
   device::PendingSubmissions& pending() noexcept { return pending_; }
@@ -149,7 +151,8 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   Result<CUstream> create_stream(device::LanePriority priority);
   // The following functions require the context to be current.
 
-  /// Records an allocation in the memory stream. Streams that wait for its event may use the memory.
+  /// Records an allocation in the memory stream. Streams that wait for its event may use the
+  /// memory.
   Result<void> record_allocation();
   /// Makes `stream` wait for all allocations so far.
   Result<void> order_behind_memory(CudaStream& stream);
@@ -227,6 +230,4 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   CudaWaiter waiter_;
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

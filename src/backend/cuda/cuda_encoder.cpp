@@ -7,9 +7,7 @@
 
 #include "backend/cuda/cuda_executable.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
 using CommandKind = device::Command::Kind;
@@ -24,7 +22,8 @@ class Encoder {
   static void pass(const device::Artefact& artefact, std::size_t slot, const Operand& operand,
                    std::byte* block);
   void pass_native(const Operand& operand);
-  /// Adds a step. It has a barrier if any command since the last step has one; some commands add no step.
+  /// Adds a step. It has a barrier if any command since the last step has one; some commands add no
+  /// step.
   void add(const Step& step);
   device::DeviceBase& device_;
   Plan& plan_;
@@ -141,6 +140,4 @@ Result<void> encode(const device::Recording& recording, device::DeviceBase& devi
   return {};
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -6,14 +6,11 @@
 #include "device/device.hpp"
 #include "device/recording.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 /// Writes the steps of a checked recording into `plan`. Calls no function of the driver.
-/// Errors: invalid_argument, unsupported (the grid of a cluster or cooperative launch does not suit the function).
+/// Errors: invalid_argument, unsupported (the grid of a cluster or cooperative launch does not suit
+///         the function).
 Result<void> encode(const device::Recording& recording, device::DeviceBase& device, Plan& plan);
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -4,14 +4,12 @@
 #include <iterator>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
-/// Sorted by number. `process`: cuda.h says that "the process must be terminated and relaunched". `device`:
-/// the context cannot be used afterwards, or cuda.h does not say that it can. Codes are numbers because older
-/// headers lack some of their names.
+/// Sorted by number. `process`: cuda.h says that "the process must be terminated and relaunched".
+/// `device`: the context cannot be used afterwards, or cuda.h does not say that it can. Codes are
+/// numbers because older headers lack some of their names.
 constexpr ResultMeaning rows[] = {
     {static_cast<CUresult>(1), Errc::invalid_argument, Reach::call, "CUDA_ERROR_INVALID_VALUE"},
     {static_cast<CUresult>(2), Errc::out_of_memory, Reach::memory, "CUDA_ERROR_OUT_OF_MEMORY"},
@@ -149,6 +147,4 @@ Error failure(CUresult result, std::string_view api, std::string sentence, Place
                place);
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

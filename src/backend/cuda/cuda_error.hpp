@@ -8,9 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 /// The operations that a failure affects.
 enum class Reach : std::uint8_t {
@@ -29,11 +27,12 @@ struct ResultMeaning {
   Reach reach;
   std::string_view name;
 };
-/// Returns the meaning of a code. A code that is not in the table comes from a newer driver; it ends the
-/// device, because its reach is not known.
+/// Returns the meaning of a code. A code that is not in the table comes from a newer driver; it
+/// ends the device, because its reach is not known.
 const ResultMeaning& meaning(CUresult result) noexcept;
 std::span<const ResultMeaning> meanings() noexcept;
-/// Returns the fault of a kernel that fails with this code, as the end of a sentence. Empty for other codes.
+/// Returns the fault of a kernel that fails with this code, as the end of a sentence. Empty for
+/// other codes.
 std::string_view fault_description(CUresult result) noexcept;
 /// Returns whether the device cannot be used after this code.
 inline bool ends_device(CUresult result) noexcept { return meaning(result).reach >= Reach::device; }
@@ -41,6 +40,4 @@ inline bool ends_device(CUresult result) noexcept { return meaning(result).reach
 /// Returns the error of a failed call of the driver.
 Error failure(CUresult result, std::string_view api, std::string sentence, Place place = Place::here());
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

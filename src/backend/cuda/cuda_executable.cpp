@@ -7,9 +7,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
 std::string sides(Extent3 extent) { return base::text("{} x {} x {}", extent.x, extent.y, extent.z); }
@@ -107,7 +105,8 @@ Result<void> CudaExecutable::load_function() {
   CUfunction function = nullptr;
   if (const CUresult r = device.cu.KernelGetFunction(&function, kernel); r != CUDA_SUCCESS)
     return not_loaded(r, "cuKernelGetFunction");
-  // Drivers load lazily. A function that is not loaded lacks some attributes, and loads in its first launch.
+  // Drivers load lazily. A function that is not loaded lacks some attributes, and loads in its
+  // first launch.
   if (device.cu.FuncLoad)
     if (const CUresult r = device.cu.FuncLoad(function); r != CUDA_SUCCESS)
       return not_loaded(r, "cuFuncLoad");
@@ -292,6 +291,4 @@ CudaExecutable::~CudaExecutable() {
   if (current) device.lose_if_fatal(device.cu.LibraryUnload(library_), "cuLibraryUnload");
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -11,12 +11,10 @@
 #include "device/artefact.hpp"
 #include "device/executable.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
-/// Returns a launch, or a graph's node, with the grid, the block and the dynamic shared memory. Other members
-/// are zero.
+/// Returns a launch, or a graph's node, with the grid, the block and the dynamic shared memory.
+/// Other members are zero.
 template <class Launch>
 Launch launch_of(const device::Artefact& artefact, Extent3 groups) {
   const auto narrow = [](std::uint64_t n) { return static_cast<unsigned>(n); };
@@ -35,8 +33,8 @@ Launch launch_of(const device::Artefact& artefact, Extent3 groups) {
 class CudaExecutable final : public device::ExecutableBase {
  public:
   /// Loads an artefact.
-  /// Errors:  unsupported (language, architecture, limit or feature), compile_failed, not_found (no such
-  ///          kernel in the code), out_of_memory, device_lost.
+  /// Errors:  unsupported (language, architecture, limit or feature), compile_failed, not_found (no
+  ///          such kernel in the code), out_of_memory, device_lost.
   static Result<std::shared_ptr<CudaExecutable>> create(std::shared_ptr<CudaDevice> device,
                                                         const device::Artefact& artefact);
   CudaExecutable(std::shared_ptr<CudaDevice> device, const device::Artefact& artefact)
@@ -44,7 +42,8 @@ class CudaExecutable final : public device::ExecutableBase {
   ~CudaExecutable() override;
   Bytes bytes() const noexcept override { return bytes_; }
   bool is_native() const noexcept { return kernel_ == nullptr; }
-  /// Returns the kernel, which belongs to no context: a launch takes the context of its stream, also in a partition.
+  /// Returns the kernel, which belongs to no context: a launch takes the context of its stream,
+  /// also in a partition.
   CUkernel kernel() const noexcept { return kernel_; }
   std::uint64_t resident_groups() const noexcept override { return resident_; }
   /// Returns the attributes of a launch: cluster size, cooperation.
@@ -68,8 +67,8 @@ class CudaExecutable final : public device::ExecutableBase {
   CudaDevice& cuda() const noexcept { return static_cast<CudaDevice&>(*device()); }
   Bytes bytes_;
   CUlibrary library_ = nullptr;
-  /// The log of the PTX compiler, and the options that name it. A driver that loads lazily may write it at
-  /// any time, so it lives as long as the library.
+  /// The log of the PTX compiler, and the options that name it. A driver that loads lazily may
+  /// write it at any time, so it lives as long as the library.
   struct Log {
     std::array<char, 4096> text{};
     CUjit_option options[2] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -84,6 +83,4 @@ class CudaExecutable final : public device::ExecutableBase {
   std::uint64_t resident_ = 0;
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

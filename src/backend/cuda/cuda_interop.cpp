@@ -10,9 +10,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::adopt(std::shared_ptr<CudaDriver> driver,
                                                       const PhysicalDevice& physical, CUcontext context,
@@ -46,7 +44,8 @@ NativeDevice CudaDevice::native_device() {
 }
 
 NativeMemory CudaDevice::native_memory(device::BufferBase& buffer) {
-  // A stream of the application does not wait for the memory stream, so the allocation must complete here.
+  // A stream of the application does not wait for the memory stream, so the allocation must
+  // complete here.
   CUresult r = CUDA_ERROR_NOT_READY;
   for (base::Backoff backoff; r != CUDA_SUCCESS && !lost();) {
     if (const CurrentContext current(*this); current) {
@@ -68,8 +67,8 @@ Result<NativePoint> CudaDevice::native_point(device::Timeline&, std::uint64_t) {
                  info().id));
 }
 
-/// Checks that the application does not capture a stream: an event of wye would invalidate the capture, and one of the stream
-/// would make wye's work part of it.
+/// Checks that the application does not capture a stream: an event of wye would invalidate the
+/// capture, and one of the stream would make wye's work part of it.
 /// Errors: invalid_argument, those of the driver.
 Result<void> CudaDevice::check_not_captured(std::uint64_t queue) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -160,6 +159,4 @@ std::shared_ptr<device::BufferBase> CudaBuffer::adopt(std::shared_ptr<CudaDevice
   return buffer;
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -10,9 +10,7 @@
 #include "base/backoff.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 CudaLane::CudaLane(std::shared_ptr<CudaDevice> device)
     : LaneBase(std::move(device)), work_(std::make_unique<LaneWork>(cuda())) {}
@@ -73,8 +71,8 @@ CudaLane::~CudaLane() {
   CudaDevice& device = cuda();
   abandon();
   if (!stream_->handle) return;
-  // Pending work is submitted or fails. Submitted work must complete before its memory is freed. The thread
-  // does not wait in the driver, because the loss of the device would not end that wait.
+  // Pending work is submitted or fails. Submitted work must complete before its memory is freed.
+  // The thread does not wait in the driver, because the loss of the device would not end that wait.
   constexpr Instant for_ever = Instant::max() - Duration(1);
   (void)stream_->timeline->wait(last_, for_ever);
   device.pending().close(*stream_);
@@ -101,7 +99,8 @@ Result<Batch*> CudaLane::next_batch() {
   stream_->timeline->drop_reached();  // then the events of idle batches are theirs alone
   auto batch = batches_.take([]() -> Result<std::unique_ptr<Batch>> { return std::make_unique<Batch>(); });
   if (!batch) return batch;
-  // Another thread may still query the event for its last value. Then this batch needs another event.
+  // Another thread may still query the event for its last value. Then this batch needs another
+  // event.
   if ((*batch)->event.use_count() != 1) {
     auto event = cuda().take_event();
     if (!event) return batches_.give_back(**batch), std::move(event).error();
@@ -124,7 +123,8 @@ Result<std::uint64_t> CudaLane::submit(const device::Submission& submission) {
   if (!ready) return std::move(ready).error();
   const CurrentContext current(device);
   if (!current) return current.error();
-  // A pending submission keeps its arguments of now, which a graph might lose to a later submission.
+  // A pending submission keeps its arguments of now, which a graph might lose to a later
+  // submission.
   CudaReplay* const replay = *ready ? CudaReplay::of(submission, device) : nullptr;
   std::shared_ptr<const CudaGraph> graph;
   plan_.clear();
@@ -275,6 +275,4 @@ void CudaLane::abandon() noexcept {
   for (Batch* batch : batches_.in_flight()) batch->downloads.clear();
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

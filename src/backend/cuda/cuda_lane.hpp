@@ -12,12 +12,10 @@
 #include "device/lane_base.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
-/// The objects of a lane that the driver may use. The device keeps them if the lane ends and the driver does
-/// not confirm that its work has completed.
+/// The objects of a lane that the driver may use. The device keeps them if the lane ends and the
+/// driver does not confirm that its work has completed.
 /// Threads: one thread at a time.
 struct LaneWork {
   explicit LaneWork(CudaDevice& device) : stream(std::make_unique<CudaStream>(device)) {}
@@ -56,13 +54,16 @@ class CudaLane final : public device::LaneBase {
   Result<void> launch(Batch* batch, std::span<const device::TimelinePoint> signals);
   /// Enqueues the end of a batch, and puts it in flight.
   Result<void> finish(Batch& batch);
-  /// Ends one part of a submission, and returns the batch of the next part. Waits for pinned memory.
+  /// Ends one part of a submission, and returns the batch of the next part. Waits for pinned
+  /// memory.
   Result<Batch*> next_part(Batch& batch);
-  /// Waits for earlier transfers of this lane while the pinned memory of the device is used up to its limit.
+  /// Waits for earlier transfers of this lane while the pinned memory of the device is used up to
+  /// its limit.
   Result<void> wait_for_staging();
   /// Counts a batch that waits for a signal of the application or of another driver.
   void note_foreign(Batch& batch) noexcept;
-  /// Copies the downloads up to `value`, which is reached, to their targets, and retires the batches.
+  /// Copies the downloads up to `value`, which is reached, to their targets, and retires the
+  /// batches.
   void deliver(std::uint64_t value) noexcept;
   /// Discards a batch after an error. Fails the lane if the stream has begun the batch.
   Error fail_batch(Batch& batch, Error error);
@@ -81,6 +82,4 @@ class CudaLane final : public device::LaneBase {
   Plan plan_;               // of the current submission
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -8,9 +8,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
 constexpr const char* system_driver = "libcuda.so.1";
@@ -51,7 +49,8 @@ Result<std::shared_ptr<CudaDriver>> CudaDriver::make(const std::string& name) {
     return Error(Errc::io, "The CUDA driver cannot be opened: " + library.error().sentence());
   if (!library)
     return Error(Errc::unavailable, "The CUDA driver is not installed: " + library.error().sentence());
-  // Its threads and handlers outlive the handle, and the application or another library may use it too.
+  // Its threads and handlers outlive the handle, and the application or another library may use it
+  // too.
   library->keep_loaded();
   auto driver = base::own(new CudaDriver(*std::move(library)));
   if (auto loaded = driver->load(); !loaded) return std::move(loaded).error();
@@ -124,6 +123,4 @@ Result<void> CudaDriver::load() {
   return {};
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

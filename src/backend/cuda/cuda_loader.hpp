@@ -12,12 +12,10 @@
 
 #include "backend/cuda/cuda_nvml.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
-/// The functions that wye calls, each with the version in the name of its type. The loader requests this
-/// version, because the newest version that the headers know may have another signature.
+/// The functions that wye calls, each with the version in the name of its type. The loader requests
+/// this version, because the newest version that the headers know may have another signature.
 #define WYE_CUDA_FUNCTIONS(X)                        \
   X(Init, 2000)                                      \
   X(DriverGetVersion, 2020)                          \
@@ -123,9 +121,9 @@ struct DriverTable {
 #undef WYE_CUDA_MEMBER
 };
 
-/// Lets this thread make calls that a capture of the application otherwise fails, as allocations, loads and waits
-/// ("potentially unsafe API calls", cuda.h at cuThreadExchangeStreamCaptureMode). The destructor restores the mode of
-/// the thread. No call of wye has part in a capture.
+/// Lets this thread make calls that a capture of the application otherwise fails, as allocations,
+/// loads and waits ("potentially unsafe API calls", cuda.h at cuThreadExchangeStreamCaptureMode).
+/// The destructor restores the mode of the thread. No call of wye has part in a capture.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const DriverTable& cu) noexcept
@@ -151,9 +149,10 @@ std::string version_text(int version);
 /// Threads: thread-safe.
 class CudaDriver {
  public:
-  /// Opens `library`; the system's driver if it is empty. All callers of the process share one handle for
-  /// each library.
-  /// Errors:  unavailable: no driver, a driver that is too old, no device, or an error of the driver.
+  /// Opens `library`; the system's driver if it is empty. All callers of the process share one
+  /// handle for each library.
+  /// Errors:  unavailable: no driver, a driver that is too old, no device, or an error of the
+  ///          driver.
   static Result<std::shared_ptr<CudaDriver>> open(const std::string& library);
   CudaDriver(const CudaDriver&) = delete;
   CudaDriver& operator=(const CudaDriver&) = delete;
@@ -183,6 +182,4 @@ class CudaDriver {
   std::atomic<bool> disabled_{false};
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -8,9 +8,7 @@
 #include "base/text.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
 constexpr const char* nvml_library = "libnvidia-ml.so.1";
@@ -123,6 +121,4 @@ Monitoring Nvml::read(std::string device, const Uuid& uuid) const {
   return all;
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -8,14 +8,13 @@
 #include <memory>
 #include <string>
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
-/// The functions that wye calls, with the types of NVML's reference manual (version 2 of its interface, which
-/// does not change). They are declared here because the build does not fetch the header. Results are
-/// `nvmlReturn_t`, 0 for success; a device is an opaque pointer. Structures are passed as `void*`, because a
-/// sanitizer compares the names of types, and NVML's types have other names.
+/// The functions that wye calls, with the types of NVML's reference manual (version 2 of its
+/// interface, which does not change). They are declared here because the build does not fetch the
+/// header. Results are `nvmlReturn_t`, 0 for success; a device is an opaque pointer. Structures are
+/// passed as `void*`, because a sanitizer compares the names of types, and NVML's types have other
+/// names.
 struct NvmlTable {
   using Device = void*;
   /// nvmlMemory_t: bytes.
@@ -35,9 +34,11 @@ struct NvmlTable {
   int (*utilization)(Device device, void* of) = nullptr;  ///< `Utilization`, nvmlDeviceGetUtilizationRates
   /// nvmlDeviceGetTemperature; sensor 0 is the processor's.
   int (*temperature)(Device device, int sensor, unsigned* celsius) = nullptr;
-  /// nvmlDeviceGetTotalEccErrors; kind 0: corrected, 1: uncorrected; counter 0: since the driver was loaded.
+  /// nvmlDeviceGetTotalEccErrors; kind 0: corrected, 1: uncorrected; counter 0: since the driver
+  /// was loaded.
   int (*ecc_errors)(Device device, int kind, int counter, unsigned long long* count) = nullptr;
-  /// nvmlDeviceGetCurrentClocksThrottleReasons; bits 0x20 and 0x40: thermal, by software and by hardware.
+  /// nvmlDeviceGetCurrentClocksThrottleReasons; bits 0x20 and 0x40: thermal, by software and by
+  /// hardware.
   int (*slow_reasons)(Device device, unsigned long long* bits) = nullptr;
   int (*whole)(Device part, Device* device) = nullptr;  ///< nvmlDeviceGetDeviceHandleFromMigDeviceHandle
 };
@@ -53,8 +54,8 @@ class Nvml {
   ~Nvml();
   /// Returns the version of the driver, such as "550.54.14"; empty if NVML has none.
   std::string driver_version() const;
-  /// Reads the sensors of a device, or of a part of a device (MIG). A value that the part lacks is read from
-  /// the whole.
+  /// Reads the sensors of a device, or of a part of a device (MIG). A value that the part lacks is
+  /// read from the whole.
   Monitoring read(std::string device, const Uuid& uuid) const;
 
  private:
@@ -64,6 +65,4 @@ class Nvml {
   NvmlTable nvml_;
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

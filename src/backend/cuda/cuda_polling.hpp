@@ -6,12 +6,11 @@
 #include <atomic>
 #include <chrono>
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
-/// The recent waits for one timeline. If they are as short as the limit on average, a thread polls up to the limit:
-/// it saves the sleep in the driver. Otherwise it polls for about as long as a sleep costs.
+/// The recent waits for one timeline. If they are as short as the limit on average, a thread polls
+/// up to the limit: it saves the sleep in the driver. Otherwise it polls for about as long as a
+/// sleep costs.
 /// Threads: thread-safe. Concurrent additions may lose one of them.
 class RecentWaits {
  public:
@@ -22,8 +21,8 @@ class RecentWaits {
   Duration polling(Duration limit) const noexcept {
     return average_.load(std::memory_order_relaxed) <= limit ? limit : std::min(limit, cost_of_sleep);
   }
-  /// Adds a wait. The cost of a sleep does not count, because a thread that polls does not have it. A long wait counts
-  /// as four limits, so that later short waits outweigh it soon.
+  /// Adds a wait. The cost of a sleep does not count, because a thread that polls does not have it.
+  /// A long wait counts as four limits, so that later short waits outweigh it soon.
   void add(Duration waited, bool has_slept, Duration limit) noexcept {
     if (has_slept) waited = std::max(waited - cost_of_sleep, Duration::zero());
     const Duration before = average_.load(std::memory_order_relaxed);
@@ -34,6 +33,4 @@ class RecentWaits {
   std::atomic<Duration> average_{Duration::zero()};
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -5,9 +5,7 @@
 #include "backend/cuda/cuda_device.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 Result<void> CudaPool::create(Bytes kept) {
   const auto refused = [&](CUresult r, const char* api) {
@@ -60,6 +58,4 @@ Bytes CudaPool::idle() const {
   return all - std::min(used, all);
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

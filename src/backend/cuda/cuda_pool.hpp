@@ -5,14 +5,13 @@
 
 #include <cuda.h>
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 class CudaDevice;
 
-/// The memory pool of one device. An account limits its buffers; memory that is freed serves every account.
-/// All allocations and frees are in the order of one stream, so that no lane waits for another.
+/// The memory pool of one device. An account limits its buffers; memory that is freed serves every
+/// account. All allocations and frees are in the order of one stream, so that no lane waits for
+/// another.
 /// Threads: thread-safe between `create` and `destroy`.
 class CudaPool {
  public:
@@ -40,6 +39,4 @@ class CudaPool {
   CUmemoryPool handle_ = nullptr;
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -9,9 +9,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
 CUDA_KERNEL_NODE_PARAMS kernel_of(const Step& step, LaunchBlock& block, CUcontext context) {
@@ -78,7 +76,8 @@ Result<void> CudaGraph::build(Plan& plan) {
   CUgraph graph = nullptr;
   if (const CUresult r = cu.GraphCreate(&graph, 0); r != CUDA_SUCCESS) return refused(r, "cuGraphCreate");
   graph_ = graph;
-  // Every node depends on one node before the last barrier. If several precede it, an empty node joins them.
+  // Every node depends on one node before the last barrier. If several precede it, an empty node
+  // joins them.
   std::vector<CUgraphNode> since;  // nodes since the last barrier
   CUgraphNode before = nullptr;
   for (const Step& step : plan.steps) {
@@ -176,6 +175,4 @@ Result<void> CudaReplay::update(const device::Recording& recording, Plan& plan) 
   return {};
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

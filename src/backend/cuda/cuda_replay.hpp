@@ -10,16 +10,14 @@
 #include "device/lane_base.hpp"
 #include "device/recording.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
-/// An instantiated graph. Its nodes may run at the same time between barriers; the steps of a stream never
-/// do.
+/// An instantiated graph. Its nodes may run at the same time between barriers; the steps of a
+/// stream never do.
 class CudaGraph {
  public:
-  /// Creates a graph of the steps of `plan`: launches, and copies and fills on the device. The context is
-  /// current.
+  /// Creates a graph of the steps of `plan`: launches, and copies and fills on the device. The
+  /// context is current.
   static Result<std::shared_ptr<CudaGraph>> create(std::shared_ptr<CudaDevice> device, Plan& plan);
   explicit CudaGraph(std::shared_ptr<CudaDevice> device) : device_(std::move(device)) {}
   CudaGraph(const CudaGraph&) = delete;
@@ -37,9 +35,9 @@ class CudaGraph {
   std::vector<CUgraphNode> nodes_;  // one per step
 };
 
-/// The graph of a recording, with its plan. A new revision sets only the nodes that differ. A recording with
-/// transfers from or to the host, or with native functions, has no graph, and is enqueued step by step. So is
-/// a recording that the driver refuses.
+/// The graph of a recording, with its plan. A new revision sets only the nodes that differ. A
+/// recording with transfers from or to the host, or with native functions, has no graph, and is
+/// enqueued step by step. So is a recording that the driver refuses.
 /// Threads: one thread at a time.
 class CudaReplay final : public device::ReplayBase {
  public:
@@ -64,6 +62,4 @@ class CudaReplay final : public device::ReplayBase {
   std::uint64_t revision_ = 0;
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

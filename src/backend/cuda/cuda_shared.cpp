@@ -1,4 +1,5 @@
-// Memory and timelines that are shared with another driver of the same silicon, as opaque file descriptors.
+// Memory and timelines that are shared with another driver of the same silicon, as opaque file
+// descriptors.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -10,9 +11,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
 /// A mapped allocation. The destructor also undoes a part of its creation.
@@ -179,6 +178,4 @@ std::shared_ptr<CudaTimeline> CudaTimeline::open(std::shared_ptr<CudaDevice> dev
   return timeline;
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

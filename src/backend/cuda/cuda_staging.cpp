@@ -7,9 +7,7 @@
 #include "backend/cuda/cuda_device.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 Result<std::byte*> Staging::take(StagingUse& use, std::uint64_t bytes) {
   constexpr std::uint64_t alignment = 256;
@@ -102,6 +100,4 @@ Bytes Staging::trim() noexcept {
   }
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

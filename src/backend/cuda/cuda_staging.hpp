@@ -8,9 +8,7 @@
 #include <mutex>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 class CudaDevice;
 
@@ -27,9 +25,10 @@ struct StagingUse {
   std::uint64_t held = 0;  ///< bytes of all chunks
 };
 
-/// The pinned memory of a device: chunks that the batches of its lanes reuse. Pageable memory would not do. The driver
-/// blocks during downloads into it, and does not report when it has read an upload from it.
-/// While lanes work, chunks are allocated and not freed, because cuMemFreeHost may wait for the kernels of all lanes.
+/// The pinned memory of a device: chunks that the batches of its lanes reuse. Pageable memory would
+/// not do. The driver blocks during downloads into it, and does not report when it has read an
+/// upload from it. While lanes work, chunks are allocated and not freed, because cuMemFreeHost may
+/// wait for the kernels of all lanes.
 /// Threads: thread-safe. The lock is not held while the driver is called.
 class Staging {
  public:
@@ -41,8 +40,8 @@ class Staging {
 
   explicit Staging(CudaDevice& device) : device_(device) {}
   Staging(const Staging&) = delete;
-  /// Sets the limit of the memory in use. A lane waits for its own transfers before it takes more, and takes one part
-  /// above the limit if it has none. Call it before lanes exist.
+  /// Sets the limit of the memory in use. A lane waits for its own transfers before it takes more,
+  /// and takes one part above the limit if it has none. Call it before lanes exist.
   void set_limit(Bytes limit) noexcept { limit_ = limit.count; }
 
   /// Returns `bytes` of pinned memory, at most `largest_chunk`.
@@ -67,6 +66,4 @@ class Staging {
   std::uint64_t busy_bytes_ = 0;
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

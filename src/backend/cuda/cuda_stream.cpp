@@ -9,9 +9,7 @@
 #include "backend/cuda/cuda_timeline.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 namespace {
 
 /// Calls a native function of the application, which may throw.
@@ -153,6 +151,4 @@ Result<void> CudaStream::enqueue_end(Batch& batch) {
   return {};
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -15,9 +15,7 @@
 #include "device/recording.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 class CudaExecutable;
 class CudaGraph;
@@ -42,8 +40,9 @@ struct Step {
   std::size_t parameter_count = 0;  ///< bytes, or arguments
 };
 
-/// The parameters of a launch in the driver's form: one block. A cooperative launch has single parameters, as
-/// cuda.h demands at cuGraphAddKernelNode. The pointers are valid as long as this object.
+/// The parameters of a launch in the driver's form: one block. A cooperative launch has single
+/// parameters, as cuda.h demands at cuGraphAddKernelNode. The pointers are valid as long as this
+/// object.
 class LaunchBlock {
  public:
   LaunchBlock(const device::Artefact& artefact, std::byte* parameters)
@@ -76,8 +75,10 @@ struct Plan {
   }
 };
 
-/// A submission, or a part of one, with all objects that it needs until it completes. Lanes reuse batches.
-/// Threads: one thread at a time: the thread of its lane, or the thread that submits it while it is pending.
+/// A submission, or a part of one, with all objects that it needs until it completes. Lanes reuse
+/// batches.
+/// Threads: one thread at a time: the thread of its lane, or the thread that submits it while it is
+///          pending.
 struct Batch : device::PendingSubmission {
   /// An outstanding copy to the application's memory.
   struct Download {
@@ -96,8 +97,8 @@ struct Batch : device::PendingSubmission {
   bool is_foreign = false;  ///< waits for a signal of the application or of another driver
 };
 
-/// The state of a lane that other threads use. A thread that submits an awaited value also submits the lane's
-/// pending work.
+/// The state of a lane that other threads use. A thread that submits an awaited value also submits
+/// the lane's pending work.
 struct CudaStream final : device::SubmittingLane {
   explicit CudaStream(CudaDevice& d) : device(d) {}
 
@@ -117,6 +118,4 @@ struct CudaStream final : device::SubmittingLane {
   std::uint64_t allocations_seen = 0;  ///< allocations that the stream has waited for
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -9,9 +9,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 CudaTimeline::CudaTimeline(std::shared_ptr<CudaDevice> device, SignaledBy by)
     : ScheduledTimeline(device, device->pending(), by) {}
 
@@ -65,7 +63,8 @@ std::uint64_t CudaTimeline::reached() noexcept {
   return seen();
 }
 
-/// Queries an event for the time `polling`, at least once, and sleeps until it completes if it has not.
+/// Queries an event for the time `polling`, at least once, and sleeps until it completes if it has
+/// not.
 CudaTimeline::QueryResult CudaTimeline::query_or_sleep(const Mark& mark, Duration polling, Instant until,
                                                        base::Backoff& backoff) {
   const CurrentContext current(cuda());
@@ -137,6 +136,4 @@ Result<void> CudaTimeline::wait(std::uint64_t value, Instant until) {
                           device_->info().id, value));
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

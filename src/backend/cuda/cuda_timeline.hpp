@@ -11,9 +11,7 @@
 #include "base/backoff.hpp"
 #include "device/scheduled_timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 /// An event, and the timeline value that its completion reaches.
 struct Mark {
@@ -22,33 +20,37 @@ struct Mark {
   explicit operator bool() const noexcept { return event != nullptr; }
 };
 
-/// A timeline. A lane's timeline has an event for each value. A timeline that the host moves is a number: a
-/// submission that waits for it is pending until the number is reached (see device::PendingSubmissions).
+/// A timeline. A lane's timeline has an event for each value. A timeline that the host moves is a
+/// number: a submission that waits for it is pending until the number is reached (see
+/// device::PendingSubmissions).
 /// Threads: thread-safe.
 class CudaTimeline final : public device::ScheduledTimeline {
  public:
   static Result<std::shared_ptr<CudaTimeline>> create(std::shared_ptr<CudaDevice> device, SignaledBy by);
-  /// Creates a timeline that reaches every value when `event`, an event of the application, completes.
+  /// Creates a timeline that reaches every value when `event`, an event of the application,
+  /// completes.
   static std::shared_ptr<CudaTimeline> adopt(std::shared_ptr<CudaDevice> device, EventHandle event);
-  /// Opens a timeline of another driver by its imported semaphore. `original` knows the value reached.
+  /// Opens a timeline of another driver by its imported semaphore. `original` knows the value
+  /// reached.
   static std::shared_ptr<CudaTimeline> open(std::shared_ptr<CudaDevice> device, CUexternalSemaphore semaphore,
                                             std::shared_ptr<device::Timeline> original);
   ~CudaTimeline() override;
 
-  /// Cost:    none if all submitted values are known to be reached, otherwise one or two queries of the
-  ///          driver.
+  /// Cost:    none if all submitted values are known to be reached, otherwise one or two queries of
+  ///          the driver.
   std::uint64_t reached() noexcept override;
   bool is_known(std::uint64_t value) noexcept override {
     return (original_ && original_->is_known(value)) || ScheduledTimeline::is_known(value);
   }
-  /// Waits for `value`. Repeats a wait that fails while the device is not lost, and queries the event
-  /// meanwhile.
+  /// Waits for `value`. Repeats a wait that fails while the device is not lost, and queries the
+  /// event meanwhile.
   /// Errors:  those of the contract; the driver's after `base::Backoff::limit` of failures.
   Result<void> wait(std::uint64_t value, Instant until) override;
   device::PendingSignals* pending_signals() noexcept override {
     return original_ ? original_->pending_signals() : nullptr;
   }
-  /// Returns the semaphore for waits and signals if another driver moves the timeline, otherwise null.
+  /// Returns the semaphore for waits and signals if another driver moves the timeline, otherwise
+  /// null.
   CUexternalSemaphore semaphore() const noexcept { return semaphore_; }
 
   /// Adds the event of `value`, the next value to be scheduled.
@@ -81,6 +83,4 @@ class CudaTimeline final : public device::ScheduledTimeline {
   std::deque<Mark> marks_;  // of values that are not known to be reached
 };
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -9,9 +9,7 @@
 #include "base/gate.hpp"
 #include "base/worker.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cuda {
+namespace wye::inline v0::cuda {
 
 /// The wait of one caller.
 struct CudaWaiter::Request {
@@ -23,8 +21,8 @@ struct CudaWaiter::Request {
   base::Gate answered;
 };
 
-/// The state that the threads and the callers share. Each thread keeps it alive. A thread that sleeps for a
-/// lost device may outlive the device, and then uses only this state.
+/// The state that the threads and the callers share. Each thread keeps it alive. A thread that
+/// sleeps for a lost device may outlive the device, and then uses only this state.
 struct CudaWaiter::Shared {
   std::shared_ptr<CudaDriver> driver;
   CUcontext context = nullptr;
@@ -137,8 +135,8 @@ void CudaWaiter::end() noexcept {
     const base::Lock lock(shared_->mutex);
     shared_->ending = true;
     shared_->asked.wake_all();
-    // A thread that sleeps for a lost device keeps `Shared`, with its own handle, until it wakes. The events
-    // belong to the device, which is destroyed first.
+    // A thread that sleeps for a lost device keeps `Shared`, with its own handle, until it wakes.
+    // The events belong to the device, which is destroyed first.
     if (device_.lost() && !shared_->requests.empty()) {
       for (const auto& request : shared_->requests) request->event.reset();
       return;
@@ -147,6 +145,4 @@ void CudaWaiter::end() noexcept {
   }
 }
 
-}  // namespace cuda
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cuda

@@ -2,12 +2,8 @@
 /// Describes this backend for the default orders of devices.
 #include "device/backend.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace null {
+namespace wye::inline v0::null {
 
 inline constexpr device::BackendDescriptor descriptor{.kind = device::BackendKind::none, .rank = 0};
 
-}  // namespace null
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::null

@@ -1,5 +1,6 @@
-// A device that executes no command, transfers no byte, waits for no other timeline, and completes every
-// submission at once. Measurements on it show the cost of wye itself. The rest of the contract holds.
+// A device that executes no command, transfers no byte, waits for no other timeline, and completes
+// every submission at once. Measurements on it show the cost of wye itself. The rest of the
+// contract holds.
 #include <wye/base/config.hpp>
 
 #include <algorithm>
@@ -16,9 +17,7 @@
 #include "device/lane_base.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace null {
+namespace wye::inline v0::null {
 namespace {
 
 using namespace device;
@@ -147,6 +146,4 @@ class NullBackend final : public Backend {
 std::unique_ptr<Backend> make_backend();
 std::unique_ptr<Backend> make_backend() { return std::make_unique<NullBackend>(); }
 
-}  // namespace null
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::null

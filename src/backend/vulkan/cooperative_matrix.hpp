@@ -29,16 +29,13 @@ using PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR =
     VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, VkCooperativeMatrixPropertiesKHR*);
 #endif
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 inline constexpr auto cooperative_matrix_features = static_cast<VkStructureType>(1000506000);
 inline constexpr auto cooperative_matrix_properties = static_cast<VkStructureType>(1000506001);
 
-/// The specialization constants for rows, columns and inner dimension (`Limits::cooperative_matrix`).
+/// The specialization constants for rows, columns and inner dimension
+/// (`Limits::cooperative_matrix`).
 inline constexpr std::uint32_t cooperative_matrix_constants[] = {2000, 2001, 2002};
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

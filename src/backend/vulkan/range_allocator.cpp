@@ -2,9 +2,7 @@
 
 #include <bit>
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 RangeAllocator::RangeAllocator(std::uint64_t size)
     : heads_((list_of(size) / lists + 1) * lists, none), non_empty_(heads_.size() / lists) {
@@ -141,6 +139,4 @@ void RangeAllocator::remove(std::uint32_t id) noexcept {
   if (non_empty_[level] == 0) levels_ &= ~(std::uint64_t{1} << level);
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

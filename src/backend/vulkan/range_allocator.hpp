@@ -4,13 +4,12 @@
 #include <optional>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
-/// Allocates ranges of [0, size) by two-level segregated fit (Masmano et al., 2004). Free ranges are in lists by size: sixteen
-/// lists from each power of two to the next. An allocation takes a range of the first list in which every range is large
-/// enough; if all of these are empty, the first range that fits. Merges adjacent free ranges. No byte is lost to a size class.
+/// Allocates ranges of [0, size) by two-level segregated fit (Masmano et al., 2004). Free ranges
+/// are in lists by size: sixteen lists from each power of two to the next. An allocation takes a
+/// range of the first list in which every range is large enough; if all of these are empty, the
+/// first range that fits. Merges adjacent free ranges. No byte is lost to a size class.
 /// Threads: one thread at a time.
 /// Cost:   O(1) while a range is found by its list; `free` allocates nothing.
 class RangeAllocator {
@@ -21,8 +20,8 @@ class RangeAllocator {
     std::uint64_t offset = 0;
     std::uint32_t id = 0;  ///< for `free`
   };
-  /// Returns a range of `size` bytes at a multiple of `alignment` (a power of two), or nothing if they do not fit. `size` is at
-  /// least 1.
+  /// Returns a range of `size` bytes at a multiple of `alignment` (a power of two), or nothing if
+  /// they do not fit. `size` is at least 1.
   std::optional<Allocated> allocate(std::uint64_t size, std::uint64_t alignment);
   /// Frees the range that `allocate` returned. Has no effect on a free one.
   void free(std::uint32_t id) noexcept;
@@ -56,6 +55,4 @@ class RangeAllocator {
   std::uint64_t used_ = 0;
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

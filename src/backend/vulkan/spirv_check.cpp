@@ -9,9 +9,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 using spirv::Module;
@@ -60,7 +58,8 @@ std::optional<bool> offers(Capability capability, const PhysicalDevice& physical
   }
 }
 
-/// Returns whether a module may declare a SPIR-V extension for the device; nothing if wye does not know it.
+/// Returns whether a module may declare a SPIR-V extension for the device; nothing if wye does not
+/// know it.
 /// Source: the Vulkan specification, appendix "Vulkan Environment for SPIR-V".
 std::optional<bool> offers(std::string_view extension, const PhysicalDevice& physical) {
   constexpr std::string_view of_1_2[] = {"SPV_KHR_variable_pointers",
@@ -226,6 +225,4 @@ Result<void> check_spirv(const Module& module, const device::Artefact& artefact,
   return check_workgroup(module, *entry, artefact, physical);
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -8,9 +8,7 @@
 #include "backend/vulkan/vulkan_device.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 AdapterType type_of(VkPhysicalDeviceType type) {
@@ -222,6 +220,4 @@ Result<std::shared_ptr<device::DeviceBase>> VulkanAdapter::open() {
   return std::shared_ptr<device::DeviceBase>(std::move(*device));
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

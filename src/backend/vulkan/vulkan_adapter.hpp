@@ -14,9 +14,7 @@
 #include "device/backend.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// A physical device and its properties.
 struct PhysicalDevice {
@@ -43,18 +41,19 @@ struct AdoptedDevice {
   const VkDeviceCreateInfo* created = nullptr;  ///< null: wye creates the device
   std::uint32_t queue_family = 0;
 };
-/// Queries a driver about one of its devices. `info.usable` and `info.reason` report whether wye can use it.
+/// Queries a driver about one of its devices. `info.usable` and `info.reason` report whether wye
+/// can use it.
 PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::string id,
                         const VulkanOptions& options, const AdoptedDevice& adopted = {});
 
 /// Adopts a device that the application has created. Checks its handles and features first.
-/// Errors: invalid_argument (a handle is null or belongs to another instance), unsupported (a required
-///         feature is off).
+/// Errors: invalid_argument (a handle is null or belongs to another instance), unsupported (a
+///         required feature is off).
 Result<device::Discovered> adopt_device(const NativeDevice& native, std::string id,
                                         const VulkanOptions& options);
 
-/// Returns a queue family with compute but without graphics, to avoid waits for a desktop's drawing. If there
-/// is none, returns any family with compute, otherwise `count`.
+/// Returns a queue family with compute but without graphics, to avoid waits for a desktop's
+/// drawing. If there is none, returns any family with compute, otherwise `count`.
 std::uint32_t choose_queue_family(const VkQueueFamilyProperties* families, std::uint32_t count);
 
 /// Threads: thread-safe.
@@ -72,6 +71,4 @@ class VulkanAdapter final : public device::Adapter {
   VulkanOptions options_;
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

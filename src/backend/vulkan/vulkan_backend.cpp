@@ -7,9 +7,7 @@
 #include "backend/vulkan/vulkan_options.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 /// Returns the entry of a backend without devices.
@@ -79,6 +77,4 @@ std::unique_ptr<device::Backend> make_backend(VulkanOptions options) {
   return std::make_unique<VulkanBackend>(std::move(options));
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -2,9 +2,7 @@
 
 #include <cstring>
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 void Batch::use(VulkanBuffer& buffer, const std::shared_ptr<device::Retained>& handle) {
   if (buffer.last_user.load(std::memory_order_relaxed) == serial) return;
@@ -57,6 +55,4 @@ void Batch::retire(Staging& from) noexcept {
   sets.reset();
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -12,9 +12,7 @@
 #include "device/recording.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// A command buffer and all its resources until the device has completed it. A lane reuses batches.
 /// Threads: one thread at a time, with its lane.
@@ -63,6 +61,4 @@ struct Batch : device::PendingSubmission {
   DescriptorSets sets;
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

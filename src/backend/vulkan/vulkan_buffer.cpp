@@ -7,9 +7,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<VulkanDevice> device,
                                                            const device::BufferRequest& request) {
@@ -163,6 +161,4 @@ Result<void> VulkanBuffer::complete_all_reads() {
   return {};
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -13,24 +13,22 @@
 #include "backend/vulkan/vulkan_timeline.hpp"
 #include "device/buffer.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
-/// A VkBuffer in a range of a memory block. If its memory is mapped, the host uploads and downloads in place.
-/// This class tracks when it may.
+/// A VkBuffer in a range of a memory block. If its memory is mapped, the host uploads and downloads
+/// in place. This class tracks when it may.
 class VulkanBuffer final : public device::BufferBase {
  public:
   /// Errors: out_of_memory, over_budget, device_lost.
   static Result<std::shared_ptr<VulkanBuffer>> create(std::shared_ptr<VulkanDevice> device,
                                                       const device::BufferRequest& request);
-  /// Adopts a VkBuffer or memory of the application. Copies are staged, because its host address is not
-  /// known.
+  /// Adopts a VkBuffer or memory of the application. Copies are staged, because its host address is
+  /// not known.
   /// Errors: invalid_argument, out_of_memory, device_lost.
   static Result<std::shared_ptr<VulkanBuffer>> adopt(std::shared_ptr<VulkanDevice> device,
                                                      const NativeMemory& memory, Release release);
-  /// Creates a buffer in memory that another driver opens, or opens `opened`, which another driver has
-  /// created. Copies are staged, because the host cannot track accesses of the other device.
+  /// Creates a buffer in memory that another driver opens, or opens `opened`, which another driver
+  /// has created. Copies are staged, because the host cannot track accesses of the other device.
   /// Errors: unsupported, out_of_memory, device_lost; `opened` is then unchanged.
   static Result<std::shared_ptr<VulkanBuffer>> share(std::shared_ptr<VulkanDevice> device, Bytes bytes,
                                                      device::SharedMemory* opened);
@@ -52,13 +50,13 @@ class VulkanBuffer final : public device::BufferBase {
   NativeMemory native() const;
   /// Returns the mapped memory; null if copies are staged.
   std::byte* mapped() const noexcept { return mapped_; }
-  /// Makes writes of the host visible to the device (`flush`), or the reverse (`invalidate`). Does nothing
-  /// for coherent memory.
+  /// Makes writes of the host visible to the device (`flush`), or the reverse (`invalidate`). Does
+  /// nothing for coherent memory.
   Result<void> flush(std::uint64_t offset, std::uint64_t bytes) { return sync(offset, bytes, true); }
   Result<void> invalidate(std::uint64_t offset, std::uint64_t bytes) { return sync(offset, bytes, false); }
 
-  /// The number of submissions that use this buffer and are not retired. While it is not 0, the host must not
-  /// write the memory.
+  /// The number of submissions that use this buffer and are not retired. While it is not 0, the
+  /// host must not write the memory.
   std::atomic<std::uint32_t> uses{0};
   /// The last submission in `uses`. Each submission counts once.
   std::atomic<std::uint64_t> last_user{0};
@@ -73,10 +71,11 @@ class VulkanBuffer final : public device::BufferBase {
     std::uint64_t value = 0;
   };
   void add_read(Read read);
-  /// Returns whether reads are pending. Nothing may then write the memory before `complete_all_reads`.
+  /// Returns whether reads are pending. Nothing may then write the memory before
+  /// `complete_all_reads`.
   bool has_pending_reads() const noexcept { return pending_reads_.load(std::memory_order_acquire) != 0; }
-  /// Returns whether the buffer was ever written while reads were pending. Later downloads are then staged,
-  /// so that writes need not wait.
+  /// Returns whether the buffer was ever written while reads were pending. Later downloads are then
+  /// staged, so that writes need not wait.
   bool prefers_staging() const noexcept { return prefers_staging_.load(std::memory_order_relaxed); }
   /// Performs the pending reads of `owner`, whose value has been reached.
   Result<void> complete_reads(const void* owner);
@@ -113,6 +112,4 @@ class VulkanBuffer final : public device::BufferBase {
   std::atomic<bool> prefers_staging_{false};
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

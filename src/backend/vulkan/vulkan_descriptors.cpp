@@ -4,9 +4,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 constexpr std::uint32_t first_sets = 16;
@@ -75,6 +73,4 @@ void DescriptorSets::reset() noexcept {
   pool.descriptors_left = pool.descriptors;
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -5,9 +5,7 @@
 
 #include "backend/vulkan/vulkan_executable.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// Allocates descriptor sets until it is reset. Creates larger pools on demand and reuses them.
 /// Threads: one thread at a time.
@@ -37,6 +35,4 @@ class DescriptorSets {
   std::vector<Pool> pools_;  // sets come from the last one
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

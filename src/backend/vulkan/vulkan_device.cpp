@@ -12,9 +12,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 VulkanDevice::VulkanDevice(std::shared_ptr<VulkanInstance> instance, const PhysicalDevice& physical,
                            const VulkanOptions& options)
@@ -228,6 +226,4 @@ const Error& VulkanDevice::lose(const char* api, Place place) noexcept {
   return lost_error_;
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

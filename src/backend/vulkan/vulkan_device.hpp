@@ -24,9 +24,7 @@
 #include "device/timeline_waiter.hpp"
 #include "device/unfinished_work.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 struct LaneWork;
 
@@ -62,7 +60,8 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
 
   DeviceTable vk;
   VkDevice handle() const noexcept { return handle_; }
-  /// Returns the driver's pipeline cache; null if the driver has no memory for it. The cache only saves time.
+  /// Returns the driver's pipeline cache; null if the driver has no memory for it. The cache only
+  /// saves time.
   /// Errors: device_lost.
   Result<VkPipelineCache> pipelines();
   const PhysicalDevice& physical() const noexcept { return physical_; }
@@ -123,6 +122,4 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   std::atomic<const Error*> lost_{nullptr};
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

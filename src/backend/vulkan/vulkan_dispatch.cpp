@@ -2,9 +2,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 /// Writes a function to a table. Returns false if the function is null.
@@ -59,6 +57,4 @@ Result<DeviceTable> load_device(const InstanceTable& instance, VkDevice device, 
   return table;
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -11,12 +11,10 @@
 
 #include "backend/vulkan/cooperative_matrix.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
-/// Returns the function to call instead of `real`, the driver's function `name`. Tests use it to make calls
-/// fail.
+/// Returns the function to call instead of `real`, the driver's function `name`. Tests use it to
+/// make calls fail.
 using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidFunction real)>;
 
 // clang-format off
@@ -35,7 +33,8 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
 #define WYE_VULKAN_MESSAGE_FUNCTIONS(X) \
   X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT)
 
-/// Called only for devices with VK_KHR_cooperative_matrix. Null if the loader does not know the extension.
+/// Called only for devices with VK_KHR_cooperative_matrix. Null if the loader does not know the
+/// extension.
 #define WYE_VULKAN_MATRIX_FUNCTIONS(X) \
   X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 
@@ -80,6 +79,4 @@ Result<LoaderTable> load_loader(PFN_vkGetInstanceProcAddr get, const Wrap& wrap)
 Result<InstanceTable> load_instance(const LoaderTable& loader, VkInstance instance, const Wrap& wrap);
 Result<DeviceTable> load_device(const InstanceTable& instance, VkDevice device, const Wrap& wrap);
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -7,13 +7,11 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
-/// Downloads of at least this size are always done in place, even if the buffer prefers staging. From this
-/// size, an additional copy costs more than a wait.
+/// Downloads of at least this size are always done in place, even if the buffer prefers staging.
+/// From this size, an additional copy costs more than a wait.
 constexpr std::uint64_t large_download = 1u << 20;
 
 constexpr VkPipelineStageFlags device_stages =
@@ -58,7 +56,8 @@ Result<void> Encoder::encode(const device::Command& command) {
   assert(first.bytes == second.bytes);
   const std::uint64_t bytes = first.bytes;
   if (bytes == 0) return {};
-  // An upload in place completes before the device begins. All other commands are uses of the buffer.
+  // An upload in place completes before the device begins. All other commands are uses of the
+  // buffer.
   if (command.kind == Kind::upload && ready_ && first.buffer->mapped() &&
       first.buffer->uses.load(std::memory_order_acquire) == 0) {
     batch_->uploads.push_back({first.buffer, first.offset, bytes, command.source});
@@ -84,8 +83,8 @@ Encoder::Range Encoder::range_of(const Operand& operand) const {
   return {static_cast<VulkanBuffer*>(view.buffer), view.offset, view.bytes};
 }
 
-/// Uploads through staging memory, in pieces. Uploads at the beginning of a recording are launched in parts,
-/// so any size fits the staging budget.
+/// Uploads through staging memory, in pieces. Uploads at the beginning of a recording are launched
+/// in parts, so any size fits the staging budget.
 Result<void> Encoder::upload(const std::byte* source, const Range& to, const Operand& operand) {
   if (auto settled = before_write(*to.buffer); !settled) return settled;
   for (std::uint64_t done = 0; done < to.bytes;) {
@@ -150,8 +149,8 @@ Result<void> Encoder::fill(std::uint32_t pattern, const Range& to) {
   return {};
 }
 
-/// Transfers memory between this queue's family and the family of other drivers. Each side executes half of
-/// the transfer.
+/// Transfers memory between this queue's family and the family of other drivers. Each side executes
+/// half of the transfer.
 Result<void> Encoder::transfer(const Range& memory, std::uint32_t from, std::uint32_t to) {
   if (auto begun = before_command(); !begun) return begun;
   const bool is_release = to == VK_QUEUE_FAMILY_EXTERNAL;
@@ -196,8 +195,9 @@ Result<void> Encoder::dispatch(const device::Command& command) {
   return {};
 }
 
-/// Dispatches exactly `groups` workgroups: full rows of the largest size in x, then the rest as part of
-/// another row. Needs no barrier between them, because the workgroups of a grid are unordered.
+/// Dispatches exactly `groups` workgroups: full rows of the largest size in x, then the rest as
+/// part of another row. Needs no barrier between them, because the workgroups of a grid are
+/// unordered.
 void Encoder::dispatch_rows(std::uint64_t groups) {
   const std::uint64_t width = device_.info().limits.groups.x;
   const auto rows = static_cast<std::uint32_t>(groups / width),
@@ -283,8 +283,8 @@ Result<void> Encoder::bind_set(const VulkanExecutable& executable) {
   return {};
 }
 
-/// Protects pending downloads from a later write. Stages those of this recording before the write, and
-/// performs those of earlier submissions now.
+/// Protects pending downloads from a later write. Stages those of this recording before the write,
+/// and performs those of earlier submissions now.
 Result<void> Encoder::before_write(VulkanBuffer& buffer) {
   std::vector<Batch::Download>& downloads = batch_->downloads;
   for (std::size_t i = 0; i < downloads.size(); ++i) {
@@ -328,7 +328,8 @@ void Encoder::copy_bytes(VulkanBuffer& from, std::uint64_t from_offset, VulkanBu
   device_.vk.CmdCopyBuffer(batch_->commands, from.handle(), to.handle(), 1, &region);
 }
 
-/// Ends the command buffer, then performs the uploads in place. They are last, so a failure writes nothing.
+/// Ends the command buffer, then performs the uploads in place. They are last, so a failure writes
+/// nothing.
 Result<void> Encoder::finish() {
   batch_->has_commands = begun_;
   if (begun_) {
@@ -341,6 +342,4 @@ Result<void> Encoder::finish() {
   return batch_->write();
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

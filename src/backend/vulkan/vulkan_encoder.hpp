@@ -8,13 +8,12 @@
 #include "device/lane_base.hpp"
 #include "device/recording.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
-/// Encodes one submission. Its barriers are those of the recording, each for all memory. One more barrier
-/// before the first command orders the submission after all earlier submissions of the queue. This is cheaper
-/// than a wait for the lane's last value, which takes a round trip through the scheduler of a GPU driver.
+/// Encodes one submission. Its barriers are those of the recording, each for all memory. One more
+/// barrier before the first command orders the submission after all earlier submissions of the
+/// queue. This is cheaper than a wait for the lane's last value, which takes a round trip through
+/// the scheduler of a GPU driver.
 /// Threads: one thread at a time.
 class Encoder {
  public:
@@ -66,6 +65,4 @@ class Encoder {
   const VulkanExecutable* bound_ = nullptr;  // its executable; `lane_.last_set_` has its set
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 struct Row {
@@ -57,6 +55,4 @@ Error failure(VkResult result, std::string_view api, std::string sentence, Place
                place);
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -7,9 +7,7 @@
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// The error code of a result code, and its name.
 struct ResultMeaning {
@@ -21,6 +19,4 @@ ResultMeaning meaning(VkResult result) noexcept;
 /// Makes the error of a failed driver call.
 Error failure(VkResult result, std::string_view api, std::string sentence, Place place = Place::here());
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

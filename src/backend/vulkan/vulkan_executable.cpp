@@ -10,9 +10,7 @@
 #include "base/text.hpp"
 #include "spirv/rewrite.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 using Kind = device::Passing::Kind;
@@ -217,6 +215,4 @@ VulkanExecutable::~VulkanExecutable() {
     device.vk.DestroyDescriptorSetLayout(device.handle(), set_layout_, nullptr);
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -11,9 +11,7 @@
 #include "device/artefact.hpp"
 #include "device/executable.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// A pipeline of one kernel, and a second pipeline for long rows, which is created on demand.
 /// Threads: thread-safe.
@@ -27,8 +25,8 @@ class VulkanExecutable final : public device::ExecutableBase {
       : ExecutableBase(std::move(device), artefact), code_(code) {}
 
   Bytes bytes() const noexcept override { return code_ + Bytes{words_.size() * sizeof(words_[0])}; }
-  /// Returns the most workgroups in rows of limits.groups.x. GlobalInvocationId, a 32-bit number, limits it,
-  /// too.
+  /// Returns the most workgroups in rows of limits.groups.x. GlobalInvocationId, a 32-bit number,
+  /// limits it, too.
   std::uint64_t row_groups() const noexcept override;
   VkPipeline pipeline() const noexcept { return pipeline_; }
   /// Returns the pipeline for a one-dimensional grid that is dispatched as rows of limits.groups.x
@@ -62,6 +60,4 @@ class VulkanExecutable final : public device::ExecutableBase {
   mutable std::atomic<VkPipeline> row_pipeline_{VK_NULL_HANDLE};
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -1,8 +1,6 @@
 #include "backend/vulkan/vulkan_features.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 VkPhysicalDeviceFeatures2* FeatureChain::link() noexcept {
   core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
@@ -38,8 +36,8 @@ FeatureChain wanted_of(const FeatureChain& offered) {
         &V12::shaderSubgroupExtendedTypes, &V12::timelineSemaphore, &V12::bufferDeviceAddress,
         &V12::vulkanMemoryModel, &V12::vulkanMemoryModelDeviceScope})
     take(&FeatureChain::v12, member);
-  // If only the memory model is enabled, atomics of device scope are invalid in all modules. GLSL generates
-  // such atomics.
+  // If only the memory model is enabled, atomics of device scope are invalid in all modules. GLSL
+  // generates such atomics.
   if (!wanted.v12.vulkanMemoryModelDeviceScope) wanted.v12.vulkanMemoryModel = VK_FALSE;
   using AtomicFloat = VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
   for (const auto member :
@@ -198,6 +196,4 @@ Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_
   return features;
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -7,9 +7,7 @@
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// The driver's feature structs, chained.
 struct FeatureChain {
@@ -25,8 +23,8 @@ struct FeatureChain {
   VkPhysicalDeviceFeatures2* link() noexcept;
 };
 
-/// Returns the features that wye enables: those that kernels can use, and no others. Enabling all features
-/// has broken drivers and other users in the process.
+/// Returns the features that wye enables: those that kernels can use, and no others. Enabling all
+/// features has broken drivers and other users in the process.
 FeatureChain wanted_of(const FeatureChain& offered);
 
 /// Returns the features that the application enabled with `created`.
@@ -39,10 +37,8 @@ std::string missing_of(const FeatureChain& chain);
 Features features_of(const FeatureChain& chain, VkSubgroupFeatureFlags subgroup_operations,
                      const Extent3& matrix);
 
-/// Returns rows, columns and inner dimension of the largest usable product of half matrices with sums of float. Returns
-/// zeros if there is none.
+/// Returns rows, columns and inner dimension of the largest usable product of half matrices with
+/// sums of float. Returns zeros if there is none.
 Extent3 cooperative_matrix_of(std::span<const VkCooperativeMatrixPropertiesKHR> offered);
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

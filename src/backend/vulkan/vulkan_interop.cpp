@@ -10,9 +10,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 /// The adapter of an adopted device. It can be opened several times.
@@ -203,6 +201,4 @@ Result<std::shared_ptr<device::Timeline>> VulkanDevice::adopt_timeline(const Nat
       VulkanTimeline::adopt(self(), handle_of<VkSemaphore>(point.object)));
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -6,9 +6,7 @@
 #include "backend/vulkan/vulkan_encoder.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 VulkanLane::VulkanLane(std::shared_ptr<VulkanDevice> device)
     : LaneBase(std::move(device)), work_(std::make_unique<LaneWork>(vulkan())) {}
@@ -81,7 +79,8 @@ Result<std::uint64_t> VulkanLane::submit(const device::Submission& submission) {
   else if (encoder.batch())
     discard(*encoder.batch());
   if (done) return last_;
-  // Parts of large uploads may be running already. No part of a failed submission may be left running.
+  // Parts of large uploads may be running already. No part of a failed submission may be left
+  // running.
   if (last_ != before) (void)timeline_->wait(last_, Instant::max());
   return std::move(done).error();
 }
@@ -129,8 +128,8 @@ Result<Batch*> VulkanLane::launch_part(Batch& batch) {
   auto recording = batch.recording;
   if (auto launched = launch(batch, {}, {}); !launched) return std::move(launched).error();
   if (staging_.is_full()) {
-    // This batch releases its staging memory at its value. Other batches may have downloads that no caller
-    // has waited for.
+    // This batch releases its staging memory at its value. Other batches may have downloads that no
+    // caller has waited for.
     const std::uint64_t value = batches_.first_with_staging()->value;
     if (auto reached = timeline_->wait(value, Instant::max()); !reached) return std::move(reached).error();
     collect(value);
@@ -164,6 +163,4 @@ void VulkanLane::abandon() noexcept {
   for (Batch* batch : batches_.in_flight()) batch->abandon();
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

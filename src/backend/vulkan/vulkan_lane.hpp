@@ -13,12 +13,10 @@
 #include "device/pending_submissions.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
-/// The resources of a lane that the driver may be using. If a lane ends and the driver does not report
-/// completion, the device keeps them.
+/// The resources of a lane that the driver may be using. If a lane ends and the driver does not
+/// report completion, the device keeps them.
 /// Threads: one thread at a time.
 struct LaneWork final : device::SubmittingLane {
   explicit LaneWork(VulkanDevice& device) : staging(device) {}
@@ -56,8 +54,8 @@ class VulkanLane final : public device::LaneBase {
   /// Submits a recorded batch to the queue, or keeps it pending. Retires it on failure.
   Result<void> launch(Batch& batch, std::span<const device::TimelinePoint> waits,
                       std::span<const device::TimelinePoint> signals);
-  /// Launches the beginning of a recording before the rest. Waits until the staging budget allows more, and
-  /// returns the next batch.
+  /// Launches the beginning of a recording before the rest. Waits until the staging budget allows
+  /// more, and returns the next batch.
   Result<Batch*> launch_part(Batch& batch);
   void discard(Batch& batch) noexcept;
   void collect(std::uint64_t reached) noexcept;
@@ -77,6 +75,4 @@ class VulkanLane final : public device::LaneBase {
   std::vector<VkWriteDescriptorSet> writes_;
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -10,9 +10,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 /// More files than the loader and a driver open at the same time while an instance is created.
@@ -197,6 +195,4 @@ VulkanInstance::~VulkanInstance() {
   vk.DestroyInstance(handle, nullptr);
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

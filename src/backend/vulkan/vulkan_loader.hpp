@@ -10,21 +10,19 @@
 #include "backend/vulkan/vulkan_messages.hpp"
 #include "backend/vulkan/vulkan_options.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// A VkInstance with its loader library.
 /// Threads: thread-safe.
 class VulkanInstance {
  public:
-  /// Opens the loader and creates an instance. Backends without validation and wrappers share one instance
-  /// per process, which ends with its last handle.
+  /// Opens the loader and creates an instance. Backends without validation and wrappers share one
+  /// instance per process, which ends with its last handle.
   /// Errors: unavailable (no loader, a loader older than 1.2, no driver), out_of_memory.
   static Result<std::shared_ptr<VulkanInstance>> open(const VulkanOptions& options,
                                                       const device::BackendOptions& backend);
-  /// Adopts an instance of the application, which destroys it. Its functions come from `get`, or from the
-  /// loader if `get` is null.
+  /// Adopts an instance of the application, which destroys it. Its functions come from `get`, or
+  /// from the loader if `get` is null.
   /// Errors: unavailable (no loader, or a function is missing).
   static Result<std::shared_ptr<VulkanInstance>> adopt(const VulkanOptions& options, VkInstance handle,
                                                        PFN_vkGetInstanceProcAddr get);
@@ -52,6 +50,4 @@ class VulkanInstance {
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

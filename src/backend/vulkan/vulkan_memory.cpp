@@ -8,9 +8,7 @@
 #include "backend/vulkan/vulkan_device.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 VulkanMemory::~VulkanMemory() {
   for (Pool& pool : pools_) free_blocks(pool.blocks);
@@ -260,6 +258,4 @@ VulkanMemory::Use VulkanMemory::use_of(std::uint32_t heap) const {
   return heaps_[heap];
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

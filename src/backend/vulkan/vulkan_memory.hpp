@@ -14,9 +14,7 @@
 #include "backend/vulkan/range_allocator.hpp"
 #include "backend/vulkan/vulkan_adapter.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 class VulkanDevice;
 
@@ -44,8 +42,8 @@ struct MemoryRange {
 /// Threads: thread-safe. The driver is called without a lock held.
 class VulkanMemory {
  public:
-  /// Blocks grow from the first to the second size. A range larger than half of the second gets its own
-  /// block.
+  /// Blocks grow from the first to the second size. A range larger than half of the second gets its
+  /// own block.
   static constexpr std::uint64_t first_block = 4u << 20;
   static constexpr std::uint64_t largest_block = 64u << 20;
 
@@ -62,9 +60,9 @@ class VulkanMemory {
                                      bool only_spare = false);
   /// Frees a range. Keeps one empty block per type and frees the others.
   void free_range(const MemoryRange& range) noexcept;
-  /// Empties blocks, the emptiest first, whose ranges the other blocks of their type may have room for: calls `move` to
-  /// free ranges in the block that `is_emptied`, and frees the block if none is left. One thread at a time.
-  /// Returns the bytes of the freed blocks.
+  /// Empties blocks, the emptiest first, whose ranges the other blocks of their type may have room
+  /// for: calls `move` to free ranges in the block that `is_emptied`, and frees the block if none
+  /// is left. One thread at a time. Returns the bytes of the freed blocks.
   std::uint64_t empty_blocks(const std::function<void()>& move) noexcept;
   bool is_emptied(const MemoryBlock* block) const noexcept {
     return block && emptied_.load(std::memory_order_relaxed) == block;
@@ -107,6 +105,4 @@ class VulkanMemory {
   std::atomic<const MemoryBlock*> emptied_{nullptr};  // changed under the mutex; gets no new range
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

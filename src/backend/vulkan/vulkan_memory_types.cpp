@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 constexpr VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
@@ -14,8 +12,8 @@ constexpr VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 constexpr VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 constexpr VkMemoryPropertyFlags ordinary = local | visible | coherent | cached;
 
-/// Returns the types that satisfy `fits`, by `score`, then by the size of the heap, then in the driver's
-/// order.
+/// Returns the types that satisfy `fits`, by `score`, then by the size of the heap, then in the
+/// driver's order.
 std::vector<std::uint32_t> choose(const VkPhysicalDeviceMemoryProperties& memory,
                                   const std::function<bool(VkMemoryPropertyFlags)>& fits,
                                   const std::function<int(VkMemoryPropertyFlags)>& score) {
@@ -56,6 +54,4 @@ bool is_read_in_place(const VkPhysicalDeviceMemoryProperties& memory, std::uint3
   return has(memory.memoryTypes[type].propertyFlags, visible | cached);
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

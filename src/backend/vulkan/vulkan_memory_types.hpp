@@ -6,9 +6,7 @@
 #include "backend/vulkan/vulkan_dispatch.hpp"
 #include "device/buffer.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// Memory types by use, preferred first.
 struct MemoryTypes {
@@ -19,16 +17,14 @@ struct MemoryTypes {
   }
 };
 
-/// Chooses memory types. If host and device share their memory (`unified`), the host reads and writes device
-/// memory in place. On a card, device memory is the card's own and copies are staged, because reading a
-/// mapping over the bus is slow. Transfer memory is always host coherent, and cached if possible, because the
-/// host reads it, too.
+/// Chooses memory types. If host and device share their memory (`unified`), the host reads and
+/// writes device memory in place. On a card, device memory is the card's own and copies are staged,
+/// because reading a mapping over the bus is slow. Transfer memory is always host coherent, and
+/// cached if possible, because the host reads it, too.
 MemoryTypes choose_memory_types(const VkPhysicalDeviceMemoryProperties& memory, bool unified);
 
-/// Returns whether the host reads a memory type at full speed. Uncached reads are slower than an additional
-/// copy.
+/// Returns whether the host reads a memory type at full speed. Uncached reads are slower than an
+/// additional copy.
 bool is_read_in_place(const VkPhysicalDeviceMemoryProperties& memory, std::uint32_t type);
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

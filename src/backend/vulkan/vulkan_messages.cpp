@@ -1,8 +1,6 @@
 #include "backend/vulkan/vulkan_messages.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 thread_local MessageHold* current = nullptr;
@@ -27,6 +25,4 @@ MessageHold::~MessageHold() {
   for (auto& [level, text] : kept_) messages_->log(level, std::move(text));
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

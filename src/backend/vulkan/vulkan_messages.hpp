@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// Threads: thread-safe. A sink that throws is ignored.
 class Messages {
@@ -36,6 +34,4 @@ class MessageHold {
   std::vector<std::pair<LogLevel, std::string>> kept_;
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

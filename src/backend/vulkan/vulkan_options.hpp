@@ -9,9 +9,7 @@
 #include "backend/vulkan/vulkan_dispatch.hpp"
 #include "device/backend.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 struct VulkanOptions {
   std::vector<std::string> loaders = {"libvulkan.so.1", "libvulkan.so"};  ///< tried in this order
@@ -28,6 +26,4 @@ struct VulkanOptions {
 std::unique_ptr<device::Backend> make_backend();
 std::unique_ptr<device::Backend> make_backend(VulkanOptions options);
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -3,9 +3,7 @@
 #include "backend/vulkan/vulkan_device.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 VkSemaphore semaphore_of(const device::TimelinePoint& point) {
@@ -51,6 +49,4 @@ Result<void> VulkanQueue::submit(const VulkanTimeline& own, std::uint64_t value,
                         base::text("Device '{}' rejects the submission.", device_.info().id));
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

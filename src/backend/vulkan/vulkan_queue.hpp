@@ -13,29 +13,29 @@
 #include "backend/vulkan/vulkan_timeline.hpp"
 #include "device/timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
-/// Submits batches of all lanes to the driver's queue, which executes in order. `device::PendingSubmissions`
-/// delays a batch until the batches that it waits for are submitted. The barrier at the beginning of each
-/// batch (see Encoder) is therefore the only wait, and the driver never waits for a semaphore of wye. It does
-/// wait for foreign semaphores, because wye does not know when they are signaled.
-/// Threads: thread-safe. The lock that the driver demands for its queue is taken with nothing else held.
+/// Submits batches of all lanes to the driver's queue, which executes in order.
+/// `device::PendingSubmissions` delays a batch until the batches that it waits for are submitted.
+/// The barrier at the beginning of each batch (see Encoder) is therefore the only wait, and the
+/// driver never waits for a semaphore of wye. It does wait for foreign semaphores, because wye does
+/// not know when they are signaled.
+/// Threads: thread-safe. The lock that the driver demands for its queue is taken with nothing else
+///          held.
 class VulkanQueue {
  public:
   /// An application that also uses the queue provides `lock`, and holds it during its own calls.
   VulkanQueue(VulkanDevice& device, VkQueue queue, Messages* messages, const NativeLock& lock)
       : device_(device), queue_(queue), messages_(messages), adopted_lock_(lock) {}
   VkQueue handle() const noexcept { return queue_; }
-  /// Returns the lock that the application holds while it uses the queue: its own for an adopted queue,
-  /// otherwise wye's.
+  /// Returns the lock that the application holds while it uses the queue: its own for an adopted
+  /// queue, otherwise wye's.
   NativeLock lock_for_others(bool is_adopted) noexcept {
     return is_adopted ? adopted_lock_ : NativeLock(mutex_);
   }
 
-  /// Submits a batch to the driver. `commands` may be null. On completion, `own` reaches `value`, and each of
-  /// `signals` its value.
+  /// Submits a batch to the driver. `commands` may be null. On completion, `own` reaches `value`,
+  /// and each of `signals` its value.
   /// Errors: those of the driver.
   Result<void> submit(const VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands,
                       std::span<const device::TimelinePoint> waits,
@@ -64,6 +64,4 @@ class VulkanQueue {
   Semaphores signaled_;
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -9,9 +9,7 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
 constexpr VkExternalMemoryHandleTypeFlagBits memory_file = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
@@ -197,6 +195,4 @@ Result<std::shared_ptr<device::Timeline>> VulkanDevice::open_shared_timeline(dev
                           this->info().id));
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

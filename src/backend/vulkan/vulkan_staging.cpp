@@ -4,9 +4,7 @@
 #include <bit>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 std::uint64_t Staging::chunk_for(std::uint64_t wanted, bool whole) const {
   const std::uint64_t largest = std::max(device_.options().staging_chunk.count, smallest_chunk);
@@ -74,6 +72,4 @@ void Staging::release(StagingUse& use) noexcept {
   use.used = use.held = 0;
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -7,9 +7,7 @@
 
 #include "backend/vulkan/vulkan_buffer.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 /// The staging memory that one submission uses until it completes.
 struct StagingUse {
@@ -34,8 +32,8 @@ class Staging {
 
   explicit Staging(VulkanDevice& device) : device_(device) {}
 
-  /// Allocates up to `wanted` bytes, or all of them if `whole`. Uploads larger than a chunk need several
-  /// pieces.
+  /// Allocates up to `wanted` bytes, or all of them if `whole`. Uploads larger than a chunk need
+  /// several pieces.
   /// Errors: out_of_memory, device_lost.
   Result<StagingPiece> allocate(StagingUse& use, std::uint64_t wanted, std::uint64_t alignment, bool whole);
   /// Returns whether `use` has reached the size at which a part of a submission is launched.
@@ -55,6 +53,4 @@ class Staging {
   std::uint64_t busy_bytes_ = 0;
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -9,13 +9,11 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 namespace {
 
-/// Returns the time until `until` in the driver's unit: 0 if it has passed, the maximum if there is no
-/// deadline.
+/// Returns the time until `until` in the driver's unit: 0 if it has passed, the maximum if there is
+/// no deadline.
 std::uint64_t nanoseconds_until(Instant until) {
   if (until == Instant::max()) return std::numeric_limits<std::uint64_t>::max();
   const Instant now = Clock::steady().now();
@@ -148,6 +146,4 @@ Result<void> VulkanTimeline::signal(std::uint64_t value) {
   return {};
 }
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -9,30 +9,30 @@
 #include "device/pending_signals.hpp"
 #include "device/scheduled_timeline.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace vulkan {
+namespace wye::inline v0::vulkan {
 
 class VulkanDevice;
 
-/// A lane's timeline is a semaphore of the driver. The host's is a number: a submission that waits for it is
-/// submitted only after it is reached (see `device::PendingSubmissions`).
+/// A lane's timeline is a semaphore of the driver. The host's is a number: a submission that waits
+/// for it is submitted only after it is reached (see `device::PendingSubmissions`).
 /// Threads: thread-safe.
 class VulkanTimeline final : public device::ScheduledTimeline {
  public:
   static Result<std::shared_ptr<VulkanTimeline>> create(std::shared_ptr<VulkanDevice> device, SignaledBy by);
   /// Adopts a semaphore of the application, which outlives the timeline.
   static std::shared_ptr<VulkanTimeline> adopt(std::shared_ptr<VulkanDevice> device, VkSemaphore semaphore);
-  /// Creates a timeline that lanes of another driver signal, too. That driver opens its semaphore from
-  /// `file`.
+  /// Creates a timeline that lanes of another driver signal, too. That driver opens its semaphore
+  /// from `file`.
   static Result<std::shared_ptr<VulkanTimeline>> share(std::shared_ptr<VulkanDevice> device);
   /// Errors: out_of_memory, device_lost.
   Result<base::Descriptor> file();
   ~VulkanTimeline() override;
 
   std::uint64_t reached() noexcept override;
-  /// Repeats a vkWaitSemaphores that fails while the device is not lost, and polls the counter in between.
-  /// Errors: those of the contract; the driver's error if both calls fail for `base::Backoff::limit`.
+  /// Repeats a vkWaitSemaphores that fails while the device is not lost, and polls the counter in
+  /// between.
+  /// Errors: those of the contract; the driver's error if both calls fail for
+  ///         `base::Backoff::limit`.
   Result<void> wait(std::uint64_t value, Instant until) override;
   Result<void> signal(std::uint64_t value) override;
   VulkanDevice& device() const noexcept;
@@ -52,6 +52,4 @@ class VulkanTimeline final : public device::ScheduledTimeline {
   std::optional<device::PendingSignals> pending_signals_;  // of a shared timeline
 };
 
-}  // namespace vulkan
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::vulkan

@@ -7,13 +7,12 @@
 #include "base/checksum.hpp"
 #include "cache/store/byte_fields.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
-// A record consists of magic, format version, key, size of the payload, checksum of all these and the payload, payload.
+// A record consists of magic, format version, key, size of the payload, checksum of all these and
+// the payload, payload.
 struct RecordKind {
   std::string_view magic;
   std::uint64_t format;
@@ -68,7 +67,8 @@ void payload(Fields& fields, Artefact& a) {
   std::uint64_t needs = bits_of(a.needs);
   fields.number(needs);
   fields.number(a.dynamic_shared);
-  // Default launch options are not stored, so that such records keep their earlier format. No cluster is an empty one.
+  // Default launch options are not stored, so that such records keep their earlier format. No
+  // cluster is an empty one.
   Extent3 cluster = a.launch.cluster.value_or(Extent3(0));
   std::uint32_t cooperative = a.launch.cooperative,
                 carveout = a.launch.shared_carveout ? *a.launch.shared_carveout + 1 : 0;
@@ -159,6 +159,4 @@ std::optional<DriverRecord> decode_driver(std::span<const std::byte> bytes, cons
   return driver;
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -8,18 +8,18 @@
 
 #include "device/artefact.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
-/// Encodes `artefact`, which must not be a function of this process. The bytes are the same on every machine and include
-/// magic, format version, key, size and a checksum.
+/// Encodes `artefact`, which must not be a function of this process. The bytes are the same on
+/// every machine and include magic, format version, key, size and a checksum.
 std::vector<std::byte> encode(const device::Artefact& artefact);
 
-/// Decodes the output of `encode` for `key`. Returns nothing for all other bytes. Reads nothing outside `bytes`.
+/// Decodes the output of `encode` for `key`. Returns nothing for all other bytes. Reads nothing
+/// outside `bytes`.
 std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const Digest& key);
 
-/// Bytes that are valid for one build of a driver: the code that it generated, or the result of its checks.
+/// Bytes that are valid for one build of a driver: the code that it generated, or the result of its
+/// checks.
 struct DriverRecord {
   std::string device;
   std::string driver;
@@ -30,6 +30,4 @@ struct DriverRecord {
 std::vector<std::byte> encode(const DriverRecord& driver, const Digest& key);
 std::optional<DriverRecord> decode_driver(std::span<const std::byte> bytes, const Digest& key);
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

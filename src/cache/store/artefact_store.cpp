@@ -9,9 +9,7 @@
 #include "cache/store/artefact_bytes.hpp"
 #include "cache/store/directory_store.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -136,6 +134,4 @@ void ArtefactStore::log_once(std::string_view what, const Error& error) {
   log_.write(LogLevel::warning, "cache", base::text("{}: {}", what, error.sentence()));
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

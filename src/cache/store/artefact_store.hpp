@@ -16,11 +16,10 @@
 #include "cache/store/build_marks.hpp"
 #include "device/artefact.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
-/// The right to build the artefact of one key, among all processes that share a store. Released on destruction.
+/// The right to build the artefact of one key, among all processes that share a store. Released on
+/// destruction.
 struct Claim {
   std::optional<base::FileLock>
       lock;             ///< nothing if another process held it for too long, or if there are no locks
@@ -55,7 +54,8 @@ class MarkedBuild {
   unsigned deaths_ = 0;
 };
 
-/// Stores artefacts between processes. If the store fails, the cache continues without it and logs that once.
+/// Stores artefacts between processes. If the store fails, the cache continues without it and logs
+/// that once.
 /// Threads: thread-safe.
 class ArtefactStore {
  public:
@@ -98,6 +98,4 @@ class ArtefactStore {
   std::optional<BuildMarks> marks_;  ///< made when first needed, under `mutex_`
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

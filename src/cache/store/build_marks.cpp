@@ -11,9 +11,7 @@
 #include "base/checksum.hpp"
 #include "cache/store/byte_fields.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -29,8 +27,8 @@ std::uint64_t mark_place(const Digest& what) {
   return bits % places * mark_bytes;
 }
 
-/// Returns the bytes of a mark: magic, key, deaths, whether it is set, the time, a checksum of these, zeros. A damaged mark
-/// must not count as a death.
+/// Returns the bytes of a mark: magic, key, deaths, whether it is set, the time, a checksum of
+/// these, zeros. A damaged mark must not count as a death.
 std::array<std::byte, mark_bytes> mark_of(const Digest& what, unsigned deaths, bool is_set,
                                           std::uint32_t minute) {
   ByteWriter out;
@@ -60,7 +58,8 @@ Result<BuildMarks> BuildMarks::open(const std::string& path, std::uint32_t (*now
   return BuildMarks(std::move(*file), now);
 }
 
-/// Returns the mark of `what`. Returns nothing if its place is free, damaged or holds another mark, or if it has expired.
+/// Returns the mark of `what`. Returns nothing if its place is free, damaged or holds another mark,
+/// or if it has expired.
 Result<std::optional<BuildMarks::Mark>> BuildMarks::read(const Digest& what) const {
   std::array<std::byte, mark_bytes> bytes{};
   auto got = file_.read(mark_place(what), bytes);
@@ -105,6 +104,4 @@ void BuildMarks::end(const Digest& what) noexcept {
 
 Result<void> BuildMarks::clear() { return file_.clear(); }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

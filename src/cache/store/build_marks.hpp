@@ -11,21 +11,21 @@
 #include "base/file.hpp"
 #include "base/wall_time.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
-/// A file of marks. The key of a build determines the place of its mark. A mark is set before the build and cleared after
-/// it. If the holder of a key's claim finds its mark set, the process that set it has died.
+/// A file of marks. The key of a build determines the place of its mark. A mark is set before the
+/// build and cleared after it. If the holder of a key's claim finds its mark set, the process that
+/// set it has died.
 ///
-/// If two builds share a place (one pair in 4096), the later mark counts. A death may be missed, but none is invented.
+/// If two builds share a place (one pair in 4096), the later mark counts. A death may be missed,
+/// but none is invented.
 /// Threads: thread-safe; `begin` and `end` of one key under the claim on it.
 class BuildMarks {
  public:
   /// After so many deaths in a row a build is not tried again until its mark expires.
   static constexpr unsigned most_deaths = 2;
-  /// A mark expires after this number of minutes. A mark that lies further in the future, because the clock was set back,
-  /// has expired too: no mark lives longer than twice this time.
+  /// A mark expires after this number of minutes. A mark that lies further in the future, because
+  /// the clock was set back, has expired too: no mark lives longer than twice this time.
   static constexpr std::uint32_t minutes_kept = 60;
 
   /// `now` returns the minutes since 1970.
@@ -54,6 +54,4 @@ class BuildMarks {
   std::uint32_t (*now_)();
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

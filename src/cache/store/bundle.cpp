@@ -9,9 +9,7 @@
 #include "cache/store/artefact_bytes.hpp"
 #include "cache/store/byte_fields.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -102,6 +100,4 @@ Bundle::Found Bundle::find(const Digest& key) const {
   return {std::move(artefact), corrupt};
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -13,12 +13,11 @@
 #include "base/file.hpp"
 #include "device/artefact.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
-/// A file of artefacts, open for reading. It has a magic, a version, an index (key, offset and size of each artefact) with a
-/// digest, and the artefacts as `encode` writes them, each with a checksum. `open` reads only the index.
+/// A file of artefacts, open for reading. It has a magic, a version, an index (key, offset and size
+/// of each artefact) with a digest, and the artefacts as `encode` writes them, each with a
+/// checksum. `open` reads only the index.
 /// Threads: thread-safe.
 class Bundle {
  public:
@@ -27,7 +26,8 @@ class Bundle {
     bool corrupt = false;  ///< the index lists it, but it is damaged
   };
 
-  /// Errors: not_found, io; unsupported (a newer version); corrupt (truncated, damaged, or not a bundle). Each names the path.
+  /// Errors: not_found, io; unsupported (a newer version); corrupt (truncated, damaged, or not a
+  ///         bundle). Each names the path.
   static Result<Bundle> open(const std::string& path);
   /// Writes the file atomically. `records` are the output of `encode`.
   /// Errors: io.
@@ -50,6 +50,4 @@ class Bundle {
   std::vector<Entry> entries_;  ///< sorted by key, unique
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -11,12 +11,10 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
-/// Appends fields: numbers in little endian, texts and lists after their length. `ByteReader` has the same functions, so
-/// that one template describes a record for both.
+/// Appends fields: numbers in little endian, texts and lists after their length. `ByteReader` has
+/// the same functions, so that one template describes a record for both.
 class ByteWriter {
  public:
   template <class Number>
@@ -52,7 +50,8 @@ class ByteWriter {
   std::vector<std::byte> out_;
 };
 
-/// Reads the output of `ByteWriter`. After the first missing field, all fields read as zero and `at_end` is false.
+/// Reads the output of `ByteWriter`. After the first missing field, all fields read as zero and
+/// `at_end` is false.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -114,6 +113,4 @@ class ByteReader {
   bool good_ = true;
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

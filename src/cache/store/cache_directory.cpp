@@ -14,8 +14,7 @@
 #include "cache/store/bundle.hpp"
 #include "cache/store/directory_store.hpp"
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 namespace cache {
 
 namespace {
@@ -160,5 +159,4 @@ Result<std::uint64_t> bundle_cache(const std::string& directory, const std::stri
                            [&] { return cache::pack_bundle(directory, bundle, only); });
 }
 
-}  // namespace v0
 }  // namespace wye

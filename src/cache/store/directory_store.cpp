@@ -7,9 +7,7 @@
 
 #include "base/file.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -38,7 +36,8 @@ std::optional<unsigned> digit(char c) {
   return std::nullopt;
 }
 
-/// Returns the key of the file of this name in `shard`, or nothing if it does not belong to the store.
+/// Returns the key of the file of this name in `shard`, or nothing if it does not belong to the
+/// store.
 std::optional<Digest> key_of(std::string_view name, std::string_view shard) {
   Digest key;
   if (name.size() != 2 * key.bytes.size() || !name.starts_with(shard)) return std::nullopt;
@@ -94,8 +93,8 @@ std::string DirectoryStore::file(const Digest& key) const {
 Result<std::optional<std::vector<std::byte>>> DirectoryStore::get(const Digest& key) {
   const std::string path = file(key);
   auto read = base::read_file(path, most_bytes);
-  // Many file systems update access times once a day or never. A file that cannot be freshened is read-only, and so is
-  // not trimmed either.
+  // Many file systems update access times once a day or never. A file that cannot be freshened is
+  // read-only, and so is not trimmed either.
   if (read && *read) (void)base::freshen(path, 1h).has_value();
   return read;
 }
@@ -120,8 +119,8 @@ Result<void> DirectoryStore::make_room(const Digest& key, std::uint64_t added) {
         group.since.bytes <= bound_.bytes / 16 && group.since.files <= bound_.files / 16)
       return {};
   }
-  // One process at a time; the others do not wait. If the file system has no locks, several processes may trim: each
-  // removes only files that were the oldest in its own listing.
+  // One process at a time; the others do not wait. If the file system has no locks, several
+  // processes may trim: each removes only files that were the oldest in its own listing.
   const auto trimming = base::FileLock::acquire(lock_file(directory_), trim_place, Instant{});
   if (trimming && !*trimming) return {};
   auto held = trim(number, key.hex());
@@ -131,7 +130,8 @@ Result<void> DirectoryStore::make_room(const Digest& key, std::uint64_t added) {
   return {};
 }
 
-/// Lists a group. Removes temporary files of dead writers and the files beyond the bounds, but never `newest`.
+/// Lists a group. Removes temporary files of dead writers and the files beyond the bounds, but
+/// never `newest`.
 Result<DirectoryStore::Tally> DirectoryStore::trim(std::size_t group, const std::string& newest) {
   const std::size_t per_group = shards / groups_.size();
   const auto files = list(directory_, group * per_group, per_group);
@@ -163,6 +163,4 @@ Result<DirectoryStore::Tally> DirectoryStore::trim(std::size_t group, const std:
   return held;
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -13,27 +13,28 @@
 
 #include "base/file.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 struct DiskBounds {
   Bytes bytes{1ull << 30};
   std::uint64_t files = 100'000;
 };
 
-/// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key. The empty file "locks" has the
-/// places that are locked. The file "builds" has the marks of builds in progress.
+/// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key. The
+/// empty file "locks" has the places that are locked. The file "builds" has the marks of builds in
+/// progress.
 ///
-/// Keeps the directory within bounds, approximately least recently used first: the time of change of a file is the time of
-/// its last write or lookup, to the hour. A large store consists of up to 64 groups of directories, each with its share of
-/// the bounds, so that no call lists the whole store. `put` lists one group. If the group is too large, one process removes
-/// files until it is at 90 %.
+/// Keeps the directory within bounds, approximately least recently used first: the time of change
+/// of a file is the time of its last write or lookup, to the hour. A large store consists of up to
+/// 64 groups of directories, each with its share of the bounds, so that no call lists the whole
+/// store. `put` lists one group. If the group is too large, one process removes files until it is
+/// at 90 %.
 /// Threads: thread-safe, also among processes: a file appears complete.
 class DirectoryStore final : public BlobStore {
  public:
   using Bounds = DiskBounds;
-  /// Errors: io (the directory cannot be created, belongs to another user, or other users may write to it).
+  /// Errors: io (the directory cannot be created, belongs to another user, or other users may write
+  ///         to it).
   static Result<std::shared_ptr<DirectoryStore>> open(
       std::string directory, Bounds bounds = {}, base::Durability durability = base::Durability::process);
 
@@ -92,6 +93,4 @@ class DirectoryStore final : public BlobStore {
   std::atomic<std::uint64_t> displaced_{0};
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

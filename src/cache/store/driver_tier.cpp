@@ -6,9 +6,7 @@
 
 #include "cache/store/artefact_bytes.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
 namespace {
 
@@ -114,6 +112,4 @@ DriverTier::Counts DriverTier::counts() const {
   return counts_;
 }
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -11,13 +11,11 @@
 #include "cache/store/artefact_store.hpp"
 #include "device/device.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace cache {
+namespace wye::inline v0::cache {
 
-/// Gives each driver the code that it generated in earlier processes, before a device creates its first executable.
-/// Records are found by device and exact driver build, and checked for damage, also by the device. If a record ends the
-/// process twice, it is not used again.
+/// Gives each driver the code that it generated in earlier processes, before a device creates its
+/// first executable. Records are found by device and exact driver build, and checked for damage,
+/// also by the device. If a record ends the process twice, it is not used again.
 /// Threads: thread-safe. A thread that needs a device waits while another thread prepares it.
 class DriverTier {
  public:
@@ -30,7 +28,8 @@ class DriverTier {
 
   /// Call it before `device` creates an executable.
   void prepare(device::DeviceBase& device);
-  /// Call it after `device` has created one. Stores the code each time the number of executables has doubled.
+  /// Call it after `device` has created one. Stores the code each time the number of executables
+  /// has doubled.
   void made(device::DeviceBase& device);
   /// Stores the unsaved code of all live devices.
   void save();
@@ -59,6 +58,4 @@ class DriverTier {
   Counts counts_;
 };
 
-}  // namespace cache
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::cache

@@ -8,12 +8,10 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
-/// Makes an error of a compiler's messages, of which there must be at least one. The first message becomes
-/// the sentence, the others become context, and all become diagnostics.
+/// Makes an error of a compiler's messages, of which there must be at least one. The first message
+/// becomes the sentence, the others become context, and all become diagnostics.
 Error compile_error(const std::string& kernel, std::vector<Diagnostic> errors);
 
 /// Parses a small number, such as the number of a line.
@@ -22,6 +20,4 @@ std::optional<std::uint32_t> small_number(std::string_view digits);
 /// Returns `text` without surrounding blanks.
 std::string_view trimmed(std::string_view text);
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -16,9 +16,7 @@
 #include <shaderc/shaderc.hpp>
 #endif
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -111,16 +109,17 @@ GlslOutline outline(std::string_view text, std::string_view entry) {
 
 namespace {
 
-/// The names of a source and its includes for the compiler. The names shown in messages differ between
-/// machines and must not become part of the code.
+/// The names of a source and its includes for the compiler. The names shown in messages differ
+/// between machines and must not become part of the code.
 constexpr std::string_view source_name = "kernel.comp";
 constexpr std::string_view include_name = "kernel.include.";
-/// The line of the generated function that calls an entry point other than main. Greater than the lines of
-/// any source.
+/// The line of the generated function that calls an entry point other than main. Greater than the
+/// lines of any source.
 constexpr std::uint32_t generated_line = 999'999'000;
 
-/// Returns the column of the quoted word at the beginning of a message, because the compiler reports no
-/// columns. Returns 0 if the line does not have the word exactly once, or if the source has `#line`.
+/// Returns the column of the quoted word at the beginning of a message, because the compiler
+/// reports no columns. Returns 0 if the line does not have the word exactly once, or if the source
+/// has `#line`.
 std::uint32_t column_of(const Diagnostic& diagnostic, std::string_view text) {
   if (diagnostic.line == 0 || text.find("#line") != text.npos || !diagnostic.text.starts_with("'")) return 0;
   const std::string_view word = word_at(diagnostic.text, 1);
@@ -248,8 +247,8 @@ class Includer final : public shaderc::CompileOptions::IncluderInterface {
     included->result = {name.data(), name.size(), content.data(), content.size(), included.get()};
     return &included.release()->result;
   }
-  /// Returns the reason why includes were stopped; empty if they were not. Other errors may result from the
-  /// missing texts.
+  /// Returns the reason why includes were stopped; empty if they were not. Other errors may result
+  /// from the missing texts.
   const std::string& stop_reason() const { return stop_reason_; }
 
   void ReleaseInclude(shaderc_include_result* result) override {
@@ -276,7 +275,8 @@ class Includer final : public shaderc::CompileOptions::IncluderInterface {
     return 0;
   }
 
-  /// Describes an include cycle or too deep nesting. Conditions may end a cycle, so only depth is limited.
+  /// Describes an include cycle or too deep nesting. Conditions may end a cycle, so only depth is
+  /// limited.
   std::string too_deep() const {
     const auto back = chain_.rbegin();
     const auto again = std::find(back + 1, chain_.rend(), *back);
@@ -307,7 +307,8 @@ class Shaderc final : public GlslCompiler {
     const auto refuse = [&](std::uint32_t line, std::string what) {
       return compile_error(kernel, {{.file = texts.front().shown, .line = line, .text = std::move(what)}});
     };
-    // Refuses other versions first: for them the compiler writes its built-in functions to standard output.
+    // Refuses other versions first: for them the compiler writes its built-in functions to standard
+    // output.
     GlslOutline seen = outline(source.text, source.entry);
     if (seen.version != 450 && seen.version != 460)
       return refuse(1, "the source must begin with #version 450 or 460");
@@ -327,8 +328,8 @@ class Shaderc final : public GlslCompiler {
     const Includer& used_includer = *includer;
     options.SetIncluder(std::move(includer));
     for (const Macro& macro : source.macros) options.AddMacroDefinition(macro.name, macro.value);
-    // The entry point of GLSL is always main. Another entry point is called by a generated main; the main of
-    // the source is renamed.
+    // The entry point of GLSL is always main. Another entry point is called by a generated main;
+    // the main of the source is renamed.
     std::string extended;
     if (source.entry != "main") {
       options.AddMacroDefinition("main", "wye_main_of_source");
@@ -390,6 +391,4 @@ bool GlslCompiler::knows_cooperative_matrix() noexcept { return false; }
 
 #endif
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -10,9 +10,7 @@
 #include "base/text.hpp"
 #include "kernel/compilers/glsl.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -20,7 +18,8 @@ namespace {
 constexpr std::size_t most_name = 1000;
 /// The most texts of one source, and the most includes of one text.
 constexpr std::size_t most_texts = 1000;
-/// The most bytes of blanks and comments between `#`, `include` and a name. The limit bounds the search.
+/// The most bytes of blanks and comments between `#`, `include` and a name. The limit bounds the
+/// search.
 constexpr std::size_t most_gap = 256;
 
 /// Returns the length of the UTF-8 sequence at `at`; 0 if it is invalid.
@@ -61,7 +60,8 @@ void drop_byte_order_mark(std::string& text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
 }
 
-/// Returns the length of the line continuation (backslash and end of line) at `at`; 0 if there is none.
+/// Returns the length of the line continuation (backslash and end of line) at `at`; 0 if there is
+/// none.
 std::size_t splice_at(std::string_view text, std::size_t at) {
   return text.substr(at, 2) == "\\\n" ? 2 : text.substr(at, 3) == "\\\r\n" ? 3 : 0;
 }
@@ -89,7 +89,8 @@ std::size_t skip_spliced(std::string_view text, std::size_t at) {
   }
 }
 
-/// Returns the end of `word` if it begins at `at`, otherwise npos. The word may have line continuations.
+/// Returns the end of `word` if it begins at `at`, otherwise npos. The word may have line
+/// continuations.
 std::size_t skip_word(std::string_view text, std::size_t at, std::string_view word) {
   for (const char c : word) {
     while (const std::size_t splice = splice_at(text, at)) at += splice;
@@ -201,8 +202,8 @@ std::string below(const std::string& directory, const std::string& name) {
   return directory.back() == '/' ? directory + name : directory + "/" + name;
 }
 
-/// Reads the texts of one source. Texts are found in numbered places: 0 is memory, then each directory, then
-/// `find_include`. The source itself has no place.
+/// Reads the texts of one source. Texts are found in numbered places: 0 is memory, then each
+/// directory, then `find_include`. The source itself has no place.
 class Reader {
  public:
   Reader(const IncludePlaces& source, std::vector<std::string>* looked)
@@ -407,6 +408,4 @@ Result<std::optional<std::string>> read_text(const std::string& path, Bytes at_m
   return std::optional(std::move(text));
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

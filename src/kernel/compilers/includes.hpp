@@ -10,9 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 /// The largest size of a source with its includes. The compiler needs about ten seconds for it.
 inline constexpr Bytes most_source{4 << 20};
@@ -60,17 +58,18 @@ struct IncludePlaces {
 /// Errors: invalid_argument.
 Result<void> check_includes(const std::vector<Include>& includes, const std::string& kernel);
 
-/// Returns the source, with the name `shown`, and every text that it includes directly or indirectly, each
-/// once. Conditions and comments are ignored, so the result contains at least all texts that the compiler can
-/// request. An unreadable include is therefore not an error here. Appends every searched path to `looked`.
+/// Returns the source, with the name `shown`, and every text that it includes directly or
+/// indirectly, each once. Conditions and comments are ignored, so the result contains at least all
+/// texts that the compiler can request. An unreadable include is therefore not an error here.
+/// Appends every searched path to `looked`.
 std::vector<SourceText> read_includes(const IncludePlaces& places, const std::string& shown,
                                       std::vector<std::string>* looked = nullptr);
 inline std::vector<SourceText> read_includes(const Glsl& source, const std::string& shown) {
   return read_includes(IncludePlaces(source), shown);
 }
 
-/// Reads includes, and the files that an `import` or `__include` names. A name with underscores stands for
-/// two files, "a_b.slang" and "a-b.slang", as in the compiler.
+/// Reads includes, and the files that an `import` or `__include` names. A name with underscores
+/// stands for two files, "a_b.slang" and "a-b.slang", as in the compiler.
 inline std::vector<SourceText> read_imports(const Slang& source, const std::string& shown) {
   return read_includes(IncludePlaces(source, true), shown);
 }
@@ -78,9 +77,9 @@ inline std::vector<SourceText> read_imports(const Slang& source, const std::stri
 /// Returns "a.glsl" for "lib/../a.glsl".
 std::string normal_path(std::string_view name);
 
-/// Rewrites the `#include`s of `text`, for a compiler that opens files by itself. `name` returns the
-/// replacement of a quoted name, or of the whole directive if it begins with "error ". Its argument is null
-/// if the `#include` has no literal name. Line numbers do not change.
+/// Rewrites the `#include`s of `text`, for a compiler that opens files by itself. `name` returns
+/// the replacement of a quoted name, or of the whole directive if it begins with "error ". Its
+/// argument is null if the `#include` has no literal name. Line numbers do not change.
 std::string with_includes(std::string_view text, const std::vector<IncludeUse>& uses,
                           const std::function<std::string(const IncludeUse*)>& name);
 
@@ -88,6 +87,4 @@ std::string with_includes(std::string_view text, const std::vector<IncludeUse>& 
 /// Errors: io, invalid_argument (larger than `at_most`, or not UTF-8).
 Result<std::optional<std::string>> read_text(const std::string& path, Bytes at_most);
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

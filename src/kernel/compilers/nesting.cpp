@@ -8,9 +8,7 @@
 #include "kernel/compilers/diagnostics.hpp"
 #include "kernel/compilers/glsl.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 namespace {
 
 constexpr std::size_t most_brackets = 1'000;  // nested
@@ -54,6 +52,4 @@ Result<void> check_nesting(std::string_view text, const std::vector<SourceText>&
   return {};
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -17,9 +17,7 @@
 #include <wye/base/dynamic_library.hpp>
 #endif
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 std::string to_string(const CudaTarget& target) {
   const std::string name = to_string(target.architecture);
@@ -56,9 +54,9 @@ constexpr std::string_view prelude = R"(template <class T> struct wye_span {
 };
 )";
 
-/// The names of texts for the compiler. The names shown in messages differ between machines and must not
-/// become part of the code. The compiler searches this folder, which does not exist, for files beside the
-/// source.
+/// The names of texts for the compiler. The names shown in messages differ between machines and
+/// must not become part of the code. The compiler searches this folder, which does not exist, for
+/// files beside the source.
 constexpr std::string_view cuda_source_name = "/wye.nowhere/kernel.cu";
 constexpr std::string_view cuda_prelude_name = "/wye.nowhere/prelude.cu";
 constexpr std::string_view cuda_include_name = "kernel.include.";
@@ -164,8 +162,8 @@ class Log {
     return static_cast<std::uint32_t>(caret - indent + 1);
   }
 
-  /// Returns the position of " mark:", " mark   :" or " mark #177-D:" and the position of the text after it;
-  /// npos if absent.
+  /// Returns the position of " mark:", " mark :" or " mark #177-D:" and the position of the text
+  /// after it; npos if absent.
   static std::pair<std::size_t, std::size_t> find_mark(std::string_view line, std::string_view mark) {
     for (std::size_t at = line.find(mark); at != line.npos; at = line.find(mark, at + 1)) {
       std::size_t colon = at + mark.size();
@@ -508,6 +506,4 @@ std::shared_ptr<const void> CudaCompiler::keep() { return nullptr; }
 
 #endif
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -16,9 +16,7 @@
 #include "kernel/compilers/includes.hpp"
 #include "kernel/reflect/cuda_code.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 /// A header of the CUDA Toolkit, with all its includes.
 struct ToolkitHeader {
@@ -36,20 +34,21 @@ struct CudaTarget {
 std::string to_string(const CudaTarget& target);
 std::optional<CudaTarget> parse_target(std::string_view name);
 
-/// The CUDA C++ compiler, NVRTC. It is opened on first use, which takes about 25 ms with the query of its
-/// build. All users share one compiler, which ends with its last user.
+/// The CUDA C++ compiler, NVRTC. It is opened on first use, which takes about 25 ms with the query
+/// of its build. All users share one compiler, which ends with its last user.
 /// Threads: thread-safe.
 class CudaCompiler {
  public:
   /// Returns the compiler of the process.
-  /// Errors: unsupported (a build without it), unavailable (it cannot be opened; with each name tried, and
-  ///         the reason).
+  /// Errors: unsupported (a build without it), unavailable (it cannot be opened; with each name
+  ///         tried, and the reason).
   static Result<std::shared_ptr<const CudaCompiler>> share();
   /// Opens a separate compiler from the file `nvrtc`, for the caller alone.
   /// Errors: as `share`.
   static Result<std::shared_ptr<const CudaCompiler>> open(const std::string& nvrtc);
-  /// Keeps the compiler alive from its first use, as long as the result lives. Each cycle of opening and
-  /// closing leaks 71 KiB (NVRTC 13.0: memory that its libstdc++ reserves for exceptions).
+  /// Keeps the compiler alive from its first use, as long as the result lives. Each cycle of
+  /// opening and closing leaks 71 KiB (NVRTC 13.0: memory that its libstdc++ reserves for
+  /// exceptions).
   static std::shared_ptr<const void> keep();
 
   virtual ~CudaCompiler() = default;
@@ -63,9 +62,10 @@ class CudaCompiler {
   virtual std::span<const unsigned> architectures() const noexcept = 0;
   /// Returns the headers of its toolkit that `texts` include and do not find elsewhere, by name.
   virtual ToolkitHeaders headers(std::span<const SourceText> texts) const = 0;
-  /// Compiles to machine code, or to PTX with a terminating zero. Only `texts` and `headers` can be included.
-  /// Errors: compile_failed, "scale.cu:4: identifier "foo" is undefined."; further errors are its context,
-  ///         and all are its diagnostics. unsupported (it does not know the architecture).
+  /// Compiles to machine code, or to PTX with a terminating zero. Only `texts` and `headers` can be
+  /// included.
+  /// Errors: compile_failed, "scale.cu:4: identifier "foo" is undefined."; further errors are its
+  ///         context, and all are its diagnostics. unsupported (it does not know the architecture).
   /// Cost:   at least 20 ms.
   virtual Result<std::vector<std::byte>> compile(const CudaCpp& source, const std::vector<SourceText>& texts,
                                                  const ToolkitHeaders& headers, const std::string& kernel,
@@ -82,6 +82,4 @@ class CudaCompiler {
   }
 };
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -23,9 +23,7 @@
 #include "kernel/compilers/slang_layout.hpp"
 #endif
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 #if WYE_WITH_SLANG
 
@@ -69,7 +67,8 @@ struct Library {
   SlangLayouts layouts = {};
 };
 
-/// Opens the library by its name. The library of a wheel has its release in the name; the newest is taken.
+/// Opens the library by its name. The library of a wheel has its release in the name; the newest is
+/// taken.
 Result<DynamicLibrary> open_library() {
   std::vector<std::string> found = DynamicLibrary::find(library_name);
   const auto release = [](const std::string& path) {
@@ -365,7 +364,8 @@ class Compile {
     return {};
   }
 
-  /// Refuses global parameters. On CUDA they would be one module constant, for which two streams would race.
+  /// Refuses global parameters. On CUDA they would be one module constant, for which two streams
+  /// would race.
   Error refuse_global(slang::Layout* layout) const {
     slang::Parameter* const first = library_.parameter(layout, 0);
     slang::Variable* const variable = first ? library_.layouts.variable(first) : nullptr;
@@ -377,8 +377,8 @@ class Compile {
                    kernel_, base::parenthesized(name ? name : "")));
   }
 
-  /// Compares struct layouts for Vulkan and CUDA. Structs have the layout of C, but CUDA aligns 2- and
-  /// 4-vectors differently. Passes a source that compiles only for CUDA.
+  /// Compares struct layouts for Vulkan and CUDA. Structs have the layout of C, but CUDA aligns 2-
+  /// and 4-vectors differently. Passes a source that compiles only for CUDA.
   Result<void> check_layouts(slang::Layout* cuda) {
     const std::string before = messages_;
     Linked vulkan;
@@ -465,8 +465,8 @@ class Compile {
     return text == texts_.end() ? nullptr : &*text;
   }
 
-  /// Adds a span or a note to a message. The first line states the rule, spans state the case, notes give
-  /// hints.
+  /// Adds a span or a note to a message. The first line states the rule, spans state the case,
+  /// notes give hints.
   void add(const Line& line, Diagnostic& diagnostic) const {
     if (line.text.empty()) return;
     if (line.kind == "note")
@@ -600,8 +600,8 @@ Result<CudaCpp> SlangCompiler::cuda(const Slang& source, const std::vector<Sourc
                .entry = std::move(made->entry)};
   cuda.workgroup = made->workgroup;
   cuda.tile = source.tile;
-  // Slang declares no launch bounds. Without this limit, a large block may exceed the registers of a
-  // multiprocessor.
+  // Slang declares no launch bounds. Without this limit, a large block may exceed the registers of
+  // a multiprocessor.
   constexpr std::uint64_t registers = 65'536, most_of_a_thread = 255;
   if (const std::uint64_t threads = made->workgroup.count(); threads > registers / (most_of_a_thread + 1))
     cuda.max_registers = static_cast<std::uint32_t>(registers / threads);
@@ -641,6 +641,4 @@ std::shared_ptr<const SlangCompiler> SlangCompiler::share() {
   return there;
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

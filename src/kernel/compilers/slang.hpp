@@ -10,13 +10,11 @@
 
 #include "kernel/compilers/includes.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
-/// Slang's compiler, libslang-compiler. It is opened on first use (2 ms) and never closed. Its state (165
-/// MiB, created in 200 ms by the first compile) ends with its last user. It is not reentrant: compiles wait
-/// for each other.
+/// Slang's compiler, libslang-compiler. It is opened on first use (2 ms) and never closed. Its
+/// state (165 MiB, created in 200 ms by the first compile) ends with its last user. It is not
+/// reentrant: compiles wait for each other.
 /// Threads: thread-safe.
 class SlangCompiler {
  public:
@@ -36,12 +34,13 @@ class SlangCompiler {
 
   virtual ~SlangCompiler() = default;
   /// Returns the release, the options and the target, which are part of every key.
-  /// Errors: unavailable (no library, or too old a library), unsupported (a build of wye without Slang).
+  /// Errors: unavailable (no library, or too old a library), unsupported (a build of wye without
+  ///         Slang).
   virtual Result<std::string> build_id(Target target) const = 0;
-  /// Compiles to SPIR-V 1.5 with an entry point named "main". Only `texts`, the result of `read_imports`, can
-  /// be included.
-  /// Errors: those of `build_id`; compile_failed, "scale.slang:4:7: undefined identifier 'x'"; further errors
-  ///         are its context, and all are its diagnostics.
+  /// Compiles to SPIR-V 1.5 with an entry point named "main". Only `texts`, the result of
+  /// `read_imports`, can be included.
+  /// Errors: those of `build_id`; compile_failed, "scale.slang:4:7: undefined identifier 'x'";
+  ///         further errors are its context, and all are its diagnostics.
   Result<std::vector<std::uint32_t>> spirv(const Slang& source, const std::vector<SourceText>& texts,
                                            const std::string& kernel,
                                            std::vector<Diagnostic>* warnings = nullptr) const;
@@ -54,7 +53,8 @@ class SlangCompiler {
   Result<std::vector<std::byte>> module(const Slang& source, const std::vector<SourceText>& texts,
                                         const std::string& kernel) const;
 
-  /// Returns a text that includes the headers of the CUDA Toolkit that the result of `cuda` may include.
+  /// Returns a text that includes the headers of the CUDA Toolkit that the result of `cuda` may
+  /// include.
   static std::vector<SourceText> cuda_texts();
 
   /// Returns the name of a source in messages.
@@ -68,6 +68,4 @@ class SlangCompiler {
                                std::vector<Diagnostic>* warnings) const = 0;
 };
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -1,17 +1,14 @@
 #pragma once
-/// Declares the part of Slang's binary interface that wye calls, from slang.h. The library is opened at run
-/// time; linking would require one release. Its objects are COM objects: their first word points at a table
-/// of functions. Tables and enumerations only grow at their ends; these entries have not changed since
-/// 2026.5.
+/// Declares the part of Slang's binary interface that wye calls, from slang.h. The library is
+/// opened at run time; linking would require one release. Its objects are COM objects: their first
+/// word points at a table of functions. Tables and enumerations only grow at their ends; these
+/// entries have not changed since 2026.5.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
-namespace slang {
+namespace wye::inline v0::kernel::slang {
 
 struct Object {
   void* const* table;
@@ -29,8 +26,8 @@ struct Entry;       // an entry point of a layout
 struct TypeLayout;  // of one target
 struct Type;
 
-/// Calls a function of an object's table by its index. Not a virtual call: Slang's objects lack the type
-/// information that sanitizers check.
+/// Calls a function of an object's table by its index. Not a virtual call: Slang's objects lack the
+/// type information that sanitizers check.
 template <class Signature>
 class Method;
 template <class R, class Self, class... A>
@@ -162,7 +159,4 @@ inline std::string_view text_of(const Ref<Blob>& blob) {
   return blob ? std::string_view(data(blob.get()), size(blob.get())) : std::string_view();
 }
 
-}  // namespace slang
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel::slang

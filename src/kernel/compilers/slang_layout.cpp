@@ -5,13 +5,12 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
-/// The largest depth of nested structs and arrays. Limits the recursion for a struct that points at itself.
+/// The largest depth of nested structs and arrays. Limits the recursion for a struct that points at
+/// itself.
 constexpr int most_deep = 32;
 
 std::string bytes_text(std::size_t n) { return base::text("{} byte{}", n, n == 1 ? "" : "s"); }
@@ -61,8 +60,8 @@ std::string SlangLayouts::name_of(slang::Parameter* parameter) const {
   return name ? name : "";
 }
 
-/// Returns the element of an array, a buffer or a pointer. Slang reports one layout of a pointee for all
-/// targets, so this looks up the layout of the pointee again.
+/// Returns the element of an array, a buffer or a pointer. Slang reports one layout of a pointee
+/// for all targets, so this looks up the layout of the pointee again.
 SlangLayouts::Side SlangLayouts::element(Side of) const {
   slang::TypeLayout* const element = element_(of.type);
   if (!element || kind_(of.type) != slang::kind_pointer) return {of.layout, element};
@@ -115,6 +114,4 @@ std::string SlangLayouts::between_structs(Side vulkan, Side cuda, int depth) con
                     bytes_text(here > there ? here - there : there - here));
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

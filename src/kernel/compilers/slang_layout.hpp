@@ -8,18 +8,16 @@
 
 #include "kernel/compilers/slang_abi.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 /// The reflection functions of Slang's library.
 struct SlangLayouts {
   /// Finds the functions. Returns the name of the first missing function, or null.
   const char* open(DynamicLibrary& library);
 
-  /// Returns the first difference between the layouts of an entry point's parameters, with a remedy, as a
-  /// clause: "'b' of struct 'Q' is at byte 4 on Vulkan and at byte 8 on CUDA; add 4 bytes of padding before
-  /// it". Empty if the layouts agree.
+  /// Returns the first difference between the layouts of an entry point's parameters, with a
+  /// remedy, as a clause: "'b' of struct 'Q' is at byte 4 on Vulkan and at byte 8 on CUDA; add 4
+  /// bytes of padding before it". Empty if the layouts agree.
   std::string difference(slang::Layout* vulkan, slang::Layout* cuda) const;
 
   slang::Entry* (*entry)(slang::Layout*, std::uint64_t index) = nullptr;
@@ -51,6 +49,4 @@ struct SlangLayouts {
   const char* (*type_name_)(slang::Type*) = nullptr;
 };
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

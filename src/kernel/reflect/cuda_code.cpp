@@ -8,9 +8,7 @@
 #include "base/text.hpp"
 #include "spirv/module.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -62,8 +60,8 @@ constexpr PtxType ptx_types[] = {
     {".f64", 8, ElementType::float64},  {".f16x2", 4, ElementType::opaque}, {".bf16", 2, ElementType::opaque},
     {".bf16x2", 4, ElementType::opaque}};
 
-/// Iterates over the words of PTX: names with their dots, numbers, single punctuation characters. Skips
-/// comments; a string is one word without its content.
+/// Iterates over the words of PTX: names with their dots, numbers, single punctuation characters.
+/// Skips comments; a string is one word without its content.
 class PtxWords {
  public:
   explicit PtxWords(std::string_view text) : text_(text) { advance(); }
@@ -539,6 +537,4 @@ Result<CudaCode> reflect_cubin(std::span<const std::byte> bytes, std::string_vie
   return CubinReader(bytes).run(entry);
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

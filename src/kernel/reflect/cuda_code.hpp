@@ -14,9 +14,7 @@
 
 #include "kernel/reflect/spirv.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 /// A generation of NVIDIA's processors: "sm_90", "sm_90a".
 struct Architecture {
@@ -36,7 +34,8 @@ bool runs_cubin(Architecture code, Architecture device);
 /// Returns whether the driver of `device` can compile PTX for `code`.
 bool runs_ptx(Architecture code, Architecture device);
 
-/// Returns the CUDA version of the oldest driver that takes PTX of `version`, 12020 for 82; 0: all drivers, or unknown.
+/// Returns the CUDA version of the oldest driver that takes PTX of `version`, 12020 for 82; 0: all
+/// drivers, or unknown.
 /// Source: the table of releases in NVIDIA's "PTX ISA".
 std::uint64_t oldest_driver(unsigned version) noexcept;
 
@@ -58,8 +57,8 @@ Result<void> check_launch(const Source& source, const std::string& kernel) {
   return check_launch(source.workgroup, source.dynamic_shared, source.launch, kernel);
 }
 
-/// Returns the block of a launch: the declared block, otherwise the required block, otherwise 256 threads or
-/// the maximum of the code.
+/// Returns the block of a launch: the declared block, otherwise the required block, otherwise 256
+/// threads or the maximum of the code.
 /// Errors: invalid_argument (the code does not allow the declared block).
 Result<Extent3> block_of(const std::optional<Extent3>& declared, const CudaCode& code,
                          const std::string& kernel);
@@ -78,6 +77,4 @@ Result<Architecture> cubin_architecture(std::span<const std::byte> bytes);
 /// Source: ELF-64; for the numbers of NVIDIA's sections, the output of LLVM's and NVIDIA's tools.
 Result<CudaCode> reflect_cubin(std::span<const std::byte> bytes, std::string_view entry);
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

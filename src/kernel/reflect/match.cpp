@@ -5,9 +5,7 @@
 
 #include "base/text.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -55,7 +53,8 @@ bool is_float(ElementType type) {
          type == ElementType::float64;
 }
 
-/// Returns whether both are integers or both are not. PTX does not distinguish signed and unsigned integers.
+/// Returns whether both are integers or both are not. PTX does not distinguish signed and unsigned
+/// integers.
 bool same_class(ElementType a, ElementType b) {
   return a == ElementType::opaque || b == ElementType::opaque || is_float(a) == is_float(b);
 }
@@ -78,7 +77,8 @@ std::string layout_text(const std::vector<SlotMember>& members) {
   return count < members.size() ? base::text("{} and {} more", list, members.size() - count) : list;
 }
 
-/// Returns "; the declared struct has float32 at 0, 4; the struct of the source has float32 at 0, 16".
+/// Returns "; the declared struct has float32 at 0, 4; the struct of the source has float32 at 0,
+/// 16".
 std::string both_layouts(const std::vector<SlotMember>& declared, const std::vector<SlotMember>& there) {
   std::string both;
   if (!declared.empty()) both += base::text("; the declared struct has {}", layout_text(declared));
@@ -86,9 +86,10 @@ std::string both_layouts(const std::vector<SlotMember>& declared, const std::vec
   return both;
 }
 
-/// Returns whether a source may read a declared number as `wanted`, which overlaps it. A floating-point
-/// number requires the same type, or with 16 bits an integer of that size. An integer may be part of a wider
-/// integer. A 32-bit word may hold several narrow numbers (packHalf2x16).
+/// Returns whether a source may read a declared number as `wanted`, which overlaps it. A
+/// floating-point number requires the same type, or with 16 bits an integer of that size. An
+/// integer may be part of a wider integer. A 32-bit word may hold several narrow numbers
+/// (packHalf2x16).
 bool may_be(const SlotMember& declared, const SlotMember& wanted) {
   if (declared.element == ElementType::opaque) return true;
   const bool same_place = declared.offset == wanted.offset && declared.size == wanted.size;
@@ -99,8 +100,8 @@ bool may_be(const SlotMember& declared, const SlotMember& wanted) {
   return wanted.element == ElementType::uint32 && declared.size < wanted.size;
 }
 
-/// Returns whether the declared struct has bytes at the offset of `wanted` that a source may read as that
-/// number.
+/// Returns whether the declared struct has bytes at the offset of `wanted` that a source may read
+/// as that number.
 bool holds(const std::vector<SlotMember>& declared, const SlotMember& wanted) {
   const std::uint64_t end = std::uint64_t{wanted.offset} + wanted.size;
   std::uint64_t covered = 0;
@@ -114,8 +115,8 @@ bool holds(const std::vector<SlotMember>& declared, const SlotMember& wanted) {
   return covered == wanted.size;
 }
 
-/// Returns the first number of the source that the declared struct does not have; null if there is none or
-/// the members are unknown.
+/// Returns the first number of the source that the declared struct does not have; null if there is
+/// none or the members are unknown.
 const SlotMember* first_conflict(const std::vector<SlotMember>& declared,
                                  const std::vector<SlotMember>& there) {
   if (declared.empty()) return nullptr;
@@ -240,9 +241,9 @@ class Matcher {
     return std::nullopt;
   }
 
-  /// Returns whether elements agree in size and type. A source may read several numbers at a time (a vec4 of
-  /// float32), and a struct number by number. Through an address, it may read numbers of 8 and 16 bits in
-  /// words of 32 bits, which requires no device feature.
+  /// Returns whether elements agree in size and type. A source may read several numbers at a time
+  /// (a vec4 of float32), and a struct number by number. Through an address, it may read numbers of
+  /// 8 and 16 bits in words of 32 bits, which requires no device feature.
   static bool same_elements(const Slot& slot, const Memory& memory, bool by_address) {
     if (memory.stride == 0) return true;
     const ElementType element = slot.element == ElementType::boolean ? ElementType::uint8 : slot.element;
@@ -303,15 +304,16 @@ class Matcher {
     return std::nullopt;
   }
 
-  /// A bool parameter of a shader is a 32-bit integer in GLSL and an 8-bit integer in Slang. wye writes the
-  /// first byte and zeroes the rest.
+  /// A bool parameter of a shader is a 32-bit integer in GLSL and an 8-bit integer in Slang. wye
+  /// writes the first byte and zeroes the rest.
   static bool same_number(ElementType declared, ElementType there) {
     if (declared != ElementType::boolean) return declared == there;
     return there == ElementType::uint32 || there == ElementType::int32 || there == ElementType::uint8 ||
            there == ElementType::int8;
   }
 
-  /// Checks a parameter of a function, of which only the size and sometimes the type of number is known.
+  /// Checks a parameter of a function, of which only the size and sometimes the type of number is
+  /// known.
   template <class Refuse>
   static std::optional<Error> check_bytes(const Slot& slot, const PushMember& member, const Refuse& refuse) {
     switch (slot.kind) {
@@ -348,6 +350,4 @@ Result<Match> match(const ParamSchema& declared, const Interface& source, const 
   return Matcher(source, kernel, language).run(declared);
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -1,5 +1,6 @@
 #pragma once
-/// Compares the declared parameters of a kernel with those of a source, and plans how each is passed.
+/// Compares the declared parameters of a kernel with those of a source, and plans how each is
+/// passed.
 #include <wye/base/result.hpp>
 #include <wye/device/schema.hpp>
 
@@ -10,9 +11,7 @@
 #include "device/artefact.hpp"
 #include "kernel/reflect/spirv.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 /// The outcome of a match.
 struct Match {
@@ -24,14 +23,13 @@ struct Match {
 /// The kind of a source, for messages.
 enum class Language : std::uint8_t { shader, function };
 
-/// Matches declared parameters with those of a shader. Storage buffers, in the order of their bindings, are
-/// the buffer parameters. Members of the push-constant block, in the order of their offsets, are the other
-/// parameters. In a shader without bound buffers, and in a CUDA function, the members are all parameters;
-/// buffers are {address, count} or an address.
-/// Errors: invalid_argument, naming `kernel`, the parameter, the declaration and the type in the source.
+/// Matches declared parameters with those of a shader. Storage buffers, in the order of their
+/// bindings, are the buffer parameters. Members of the push-constant block, in the order of their
+/// offsets, are the other parameters. In a shader without bound buffers, and in a CUDA function,
+/// the members are all parameters; buffers are {address, count} or an address.
+/// Errors: invalid_argument, naming `kernel`, the parameter, the declaration and the type in the
+///         source.
 Result<Match> match(const ParamSchema& declared, const Interface& source, const std::string& kernel,
                     Language language = Language::shader);
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

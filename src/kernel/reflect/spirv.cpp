@@ -8,9 +8,7 @@
 #include "spirv/module.hpp"
 #include "spirv/writes.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 namespace {
 
@@ -161,7 +159,8 @@ class Reflection {
     if (module_.version >= version_1_4) {
       used.insert(entry_->interface.begin(), entry_->interface.end());
     } else if (!all) {
-      // Older modules do not list them. A variable is then used if any word of a reachable function names it.
+      // Older modules do not list them. A variable is then used if any word of a reachable function
+      // names it.
       for (const Function* function : spirv::reachable(module_, entry_->function))
         for (const Instruction& in : function->body) used.insert(in.operands.begin(), in.operands.end());
     }
@@ -230,7 +229,8 @@ class Reflection {
     for (std::size_t i = 0; i < out_.bindings.size(); ++i) {
       Binding& there = out_.bindings[i];
       if (there.binding != binding) continue;
-      // The variable is another view of a bound buffer. A property in which the views differ is unknown.
+      // The variable is another view of a bound buffer. A property in which the views differ is
+      // unknown.
       variables_.push_back({variable.id, binding});
       there.memory.declared = static_cast<Access>(static_cast<unsigned>(there.memory.declared) |
                                                   static_cast<unsigned>(memory.declared));
@@ -244,8 +244,8 @@ class Reflection {
     return {};
   }
 
-  /// Returns the variable's name, otherwise the name of the block's only member, otherwise the name of the
-  /// block.
+  /// Returns the variable's name, otherwise the name of the block's only member, otherwise the name
+  /// of the block.
   std::string buffer_name(Id variable, Id block) const {
     if (std::string name = module_.name(variable); !name.empty())
       return name.substr(name.rfind('.') + 1);  // Slang's "entryPointParams.x"
@@ -254,8 +254,8 @@ class Reflection {
     return module_.name(block);
   }
 
-  /// Describes the memory behind a pointer to `pointee`: the elements of a block's only member, otherwise
-  /// those of `pointee`.
+  /// Describes the memory behind a pointer to `pointee`: the elements of a block's only member,
+  /// otherwise those of `pointee`.
   Memory memory_of(Id pointee, const Decorations& variable, std::uint32_t pointer_stride = 0) const {
     Memory memory;
     const Type* shown = &module_.type(pointee);
@@ -403,6 +403,4 @@ Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view
   return Reflection(*module).run(entry);
 }
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -1,5 +1,6 @@
 #pragma once
-/// Reads the interface of a shader: its parameters, its workgroup and the features that it requires.
+/// Reads the interface of a shader: its parameters, its workgroup and the features that it
+/// requires.
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
@@ -14,9 +15,7 @@
 #include "device/artefact.hpp"
 #include "spirv/written.hpp"
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 using spirv::Written;
 
@@ -27,7 +26,8 @@ struct Memory {
   ElementType component =
       ElementType::opaque;   ///< the type of number of its elements; opaque: several types, or unknown
   std::uint32_t stride = 0;  ///< bytes from one element to the next; 0: unknown
-  /// The numbers of one struct element. If `stride` is 0, the numbers of the block, which ends after them.
+  /// The numbers of one struct element. If `stride` is 0, the numbers of the block, which ends
+  /// after them.
   std::vector<SlotMember> layout = {};
   friend bool operator==(const Memory&, const Memory&) = default;
 };
@@ -70,18 +70,18 @@ struct Interface {
 };
 
 /// Reads the interface of the compute entry point `entry`; `constants` replace the defaults of its
-/// specialization constants. Does not check that the module is valid (`validate` does), but reads nothing
-/// outside `words`.
-/// Errors: invalid_argument (truncated, no such entry point, no such constant); unsupported, with names and
-///         numbers (resources other than storage buffers of set 0, capabilities that wye does not support).
+/// specialization constants. Does not check that the module is valid (`validate` does), but reads
+/// nothing outside `words`.
+/// Errors: invalid_argument (truncated, no such entry point, no such constant); unsupported, with
+///         names and numbers (resources other than storage buffers of set 0, capabilities that wye
+///         does not support).
 Result<Interface> reflect(std::span<const std::uint32_t> words, std::string_view entry,
                           std::span<const device::Specialization> constants);
 
-/// Checks that the module is valid SPIR-V for Vulkan 1.2, and returns the features that a device needs for
-/// it: scalar_layout if its structs require it. Checks nothing in a build without SPIRV-Tools (WYE_GLSL off).
+/// Checks that the module is valid SPIR-V for Vulkan 1.2, and returns the features that a device
+/// needs for it: scalar_layout if its structs require it. Checks nothing in a build without
+/// SPIRV-Tools (WYE_GLSL off).
 /// Errors: invalid_argument, with the validator's reason and the place.
 Result<Features> validate(std::span<const std::uint32_t> words);
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

@@ -12,9 +12,7 @@
 #include "kernel/compilers/diagnostics.hpp"
 #endif
 
-namespace wye {
-inline namespace v0 {
-namespace kernel {
+namespace wye::inline v0::kernel {
 
 #if WYE_WITH_GLSL
 
@@ -69,6 +67,4 @@ Result<Features> validate(std::span<const std::uint32_t>) { return Features(); }
 
 #endif
 
-}  // namespace kernel
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::kernel

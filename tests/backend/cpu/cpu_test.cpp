@@ -177,7 +177,8 @@ TEST_CASE("who waits without a deadline runs what has not started", "[backend_cp
   lane->dispatch(who, {}, 1);
   REQUIRE(lane->wait(in(60s)));  // with a deadline somebody else must, or it could not be kept
   CHECK(ran != std::this_thread::get_id());
-  // Unless the caller said it would; on a lane of its own, for a thread of the team may not be out of the last one yet.
+  // Unless the caller said it would; on a lane of its own, for a thread of the team may not be out
+  // of the last one yet.
   auto other = lane_of(*device);
   other->dispatch(who, {}, 1);
   other->submit({}, true);

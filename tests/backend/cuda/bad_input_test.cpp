@@ -1,4 +1,5 @@
-// An unusable device, driver or kernel: the error has its name and the limit, and other backends work.
+// An unusable device, driver or kernel: the error has its name and the limit, and other backends
+// work.
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"

@@ -1,5 +1,5 @@
-// A guest in the process: wye's calls neither disturb a capture of the application nor fail because of it, and the driver
-// stays loaded.
+// A guest in the process: wye's calls neither disturb a capture of the application nor fail because
+// of it, and the driver stays loaded.
 #include <dlfcn.h>
 #include <wye/interop/cuda.hpp>
 #include <wye/wye.hpp>

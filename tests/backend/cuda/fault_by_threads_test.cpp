@@ -4,8 +4,8 @@
 #include "backend/cuda/cuda_error.hpp"
 #include "backend/cuda/cuda_loader.hpp"
 #include "backend/cuda/rig.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/await.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/users.hpp"
 
 namespace wye::test {

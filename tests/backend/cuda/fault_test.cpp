@@ -97,7 +97,8 @@ TEST_CASE("a fatal error ends the device at once for all lanes, and CUDA for thi
 
 namespace {
 
-/// A stream of the application that is blocked until it is opened, in a context that the application keeps.
+/// A stream of the application that is blocked until it is opened, in a context that the
+/// application keeps.
 class Barrier {
  public:
   explicit Barrier(const StandIn& stand_in) : driver_(good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA))) {

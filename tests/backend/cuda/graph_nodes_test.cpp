@@ -1,5 +1,6 @@
-// The stand-in runs nodes of a graph at the same time if no path orders them, and finds copies and fills that such nodes disturb.
-// A race is a report of ThreadSanitizer, whatever the timing: tests/support/cuda/tests plants one.
+// The stand-in runs nodes of a graph at the same time if no path orders them, and finds copies and
+// fills that such nodes disturb. A race is a report of ThreadSanitizer, whatever the timing:
+// tests/support/cuda/tests plants one.
 #include <filesystem>
 #include <iterator>
 

@@ -1,4 +1,5 @@
-// An application with CUDA of its own and wye in one context: in both directions, without copies, ordered by events.
+// An application with CUDA of its own and wye in one context: in both directions, without copies,
+// ordered by events.
 #include <wye/interop/cuda.hpp>
 #include <wye/interop/dlpack.hpp>
 #include <wye/wye.hpp>

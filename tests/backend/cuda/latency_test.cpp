@@ -1,5 +1,6 @@
-// The scripted latencies of the stand-in: each is taken once for each call, launch, context or sleeper that has it. The
-// stand-in itself measures how long it takes them: a slow machine takes them longer, and never less long.
+// The scripted latencies of the stand-in: each is taken once for each call, launch, context or
+// sleeper that has it. The stand-in itself measures how long it takes them: a slow machine takes
+// them longer, and never less long.
 #include "backend/cuda/cuda_loader.hpp"
 #include "backend/cuda/rig.hpp"
 
@@ -51,7 +52,8 @@ TEST_CASE("a call takes its scripted latency each time", "[cuda]") {
   CHECK(stand_in.spent("cuLaunchKernel") >= microseconds(150));
 }
 
-/// A stream of the driver itself, and two events: a thread sleeps for the first and looks for the second.
+/// A stream of the driver itself, and two events: a thread sleeps for the first and looks for the
+/// second.
 class Driver : public RawDriver {
  public:
   Driver() {

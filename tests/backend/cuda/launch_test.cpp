@@ -1,4 +1,5 @@
-// Launches of kernels: in clusters, all blocks at once, with more shared memory; and launches that a device refuses.
+// Launches of kernels: in clusters, all blocks at once, with more shared memory; and launches that
+// a device refuses.
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"

@@ -1,5 +1,6 @@
-// A driver loads lazily: the first launch of a kernel in a context loads it there, if nothing has done so before. Such a launch
-// waits for kernels that run, may lack memory, and is prohibited during a capture. wye loads a kernel when it creates it.
+// A driver loads lazily: the first launch of a kernel in a context loads it there, if nothing has
+// done so before. Such a launch waits for kernels that run, may lack memory, and is prohibited
+// during a capture. wye loads a kernel when it creates it.
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"

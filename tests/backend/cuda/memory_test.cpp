@@ -21,8 +21,8 @@ std::shared_ptr<DeviceBase> open_keeping(Bytes kept) {
   return good(discover(options).at(0).adapter->open());
 }
 
-/// Waits for the device, so that the driver releases the memory that pools keep above their threshold. Memory freed before
-/// is in its pool by then.
+/// Waits for the device, so that the driver releases the memory that pools keep above their
+/// threshold. Memory freed before is in its pool by then.
 void settle(const std::shared_ptr<DeviceBase>& device) {
   (void)device->native_interop()->native_memory(
       *good(device->create_buffer({.bytes = 16_B, .account = nullptr})));

@@ -130,7 +130,8 @@ TEST_CASE("a probe of native functions is called once, with the device's context
     CHECK_FALSE(device->refusal_by(nullptr));
     CHECK(stand_in.depth() == 0);
   }
-  // Another device, or the same one opened again, is probed again. A lost device proves nothing about the library.
+  // Another device, or the same one opened again, is probed again. A lost device proves nothing
+  // about the library.
   const auto again = good(found[0].adapter->open());
   stand_in.fail("cuCtxPushCurrent", 1, 719);
   CHECK(*again->refusal_by(probe) == Errc::device_lost);

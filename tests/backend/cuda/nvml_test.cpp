@@ -1,5 +1,5 @@
-// The values of NVML for devices. tests/with-stand-in-cuda.sh selects its stand-in. On other machines the tests check only the
-// reasons for missing values.
+// The values of NVML for devices. tests/with-stand-in-cuda.sh selects its stand-in. On other
+// machines the tests check only the reasons for missing values.
 #include <wye/wye.hpp>
 
 #include <optional>
@@ -11,7 +11,8 @@
 namespace wye::test {
 namespace {
 
-/// "standin": the stand-in for NVML is present; "none": NVML is absent; otherwise the machine's NVML.
+/// "standin": the stand-in for NVML is present; "none": NVML is absent; otherwise the machine's
+/// NVML.
 std::string_view libraries() {
   const char* const set = std::getenv("LIBRARIES");
   return set ? set : "";
@@ -114,7 +115,8 @@ TEST_CASE("each missing number of NVML has its own reason", "[cuda][nvml]") {
     CHECK(some.temperature.value == 41.0);
     CHECK(some.utilization.value == 0.25);
   }
-  // A part of a device: its own memory, the temperature of the whole, and a utilization that neither has.
+  // A part of a device: its own memory, the temperature of the whole, and a utilization that
+  // neither has.
   const Setting parts("WYE_STANDIN_MIG", "1");
   const Monitoring part = monitor();
   CHECK(part.memory_total.value == 1_GiB);

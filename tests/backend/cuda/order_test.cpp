@@ -1,5 +1,6 @@
-// The stand-in knows which operations the driver's documentation orders: memory that is used before its allocation or freed
-// before its last use is found, whatever the timing. ThreadSanitizer would report these mistakes too.
+// The stand-in knows which operations the driver's documentation orders: memory that is used before
+// its allocation or freed before its last use is found, whatever the timing. ThreadSanitizer would
+// report these mistakes too.
 #include <wye/kernel/compile.hpp>
 #include <wye/wye.hpp>
 

@@ -1,4 +1,5 @@
-// Two CUDA devices that access each other's memory. Transfers between them do not pass through the host.
+// Two CUDA devices that access each other's memory. Transfers between them do not pass through the
+// host.
 #include <wye/interop/shared.hpp>
 #include <wye/wye.hpp>
 

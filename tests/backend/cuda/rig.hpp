@@ -52,8 +52,8 @@ inline std::vector<Word> expected() {
   return a;
 }
 
-/// Opens, allocates, loads, uploads, dispatches, waits for other lanes and for the host, downloads. `check` is called after
-/// each call.
+/// Opens, allocates, loads, uploads, dispatches, waits for other lanes and for the host, downloads.
+/// `check` is called after each call.
 template <class Check>
 Outcome scenario(const std::shared_ptr<Adapter>& adapter, Check check) {
   Outcome outcome;

@@ -1,4 +1,5 @@
-// Memory shared by CUDA (the stand-in) and Vulkan (lavapipe), by file descriptors of their drivers, and the fallbacks.
+// Memory shared by CUDA (the stand-in) and Vulkan (lavapipe), by file descriptors of their drivers,
+// and the fallbacks.
 #include <wye/interop/shared.hpp>
 #include <wye/wye.hpp>
 

@@ -1,5 +1,5 @@
-// Turns that devices take without the host: on lavapipe, which gives no timeline semaphores away, through a driver that says it
-// does, and keeps the number in a file equal to the semaphore's.
+// Turns that devices take without the host: on lavapipe, which gives no timeline semaphores away,
+// through a driver that says it does, and keeps the number in a file equal to the semaphore's.
 #include "backend/cuda/rig.hpp"
 
 #if WYE_WITH_VULKAN
@@ -160,9 +160,10 @@ bool has_vulkan() {
   return pool.has_value();
 }
 
-/// A pool of both legs on one silicon, by drivers that share all there is. Without the validation layer: it is not told that the
-/// semaphores are given away, takes the mirror's signals for wye's, and waits for them on a thread of its own until ten seconds are
-/// over, in vkGetSemaphoreCounterValue and vkSignalSemaphore (1.3.239).
+/// A pool of both legs on one silicon, by drivers that share all there is. Without the validation
+/// layer: it is not told that the semaphores are given away, takes the mirror's signals for wye's,
+/// and waits for them on a thread of its own until ten seconds are over, in
+/// vkGetSemaphoreCounterValue and vkSignalSemaphore (1.3.239).
 struct Both {
   Both()
       : host({.extensions = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME}, .layers = false}),
@@ -210,7 +211,8 @@ interop::SharedBuffer share_words(const Lease& a, const Lease& b) {
   return memory;
 }
 
-/// Waits and returns the failure. It must not be that of the deadline, which is far beyond the time limit of a lost device.
+/// Waits and returns the failure. It must not be that of the deadline, which is far beyond the time
+/// limit of a lost device.
 Error failure_of_wait(Lease& lease) {
   const auto waited = lease.wait(60s);
   REQUIRE_FALSE(waited);

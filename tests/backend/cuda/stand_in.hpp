@@ -49,7 +49,8 @@ class Setting {
   const char* name_;
 };
 
-/// The driver as another user of the process calls it: the primary context, current on this thread, and a stream.
+/// The driver as another user of the process calls it: the primary context, current on this thread,
+/// and a stream.
 class RawDriver {
  public:
   RawDriver() {
@@ -97,8 +98,8 @@ class StandIn {
   StandIn() : library_(good(DynamicLibrary::open(WYE_STAND_IN_CUDA))) { reset(); }
   ~StandIn() { reset(); }
   void reset() const { call<void (*)()>("reset")(); }
-  /// The n-th call of a function from now on answers `code` and does nothing; with 0 each call does, until another fault of
-  /// this function, or `reset`. The code 0 is no fault.
+  /// The n-th call of a function from now on answers `code` and does nothing; with 0 each call
+  /// does, until another fault of this function, or `reset`. The code 0 is no fault.
   void fail(const std::string& function, long n, int code) const {
     call<void (*)(const char*, long, int)>("fail")(function.c_str(), n, code);
   }

@@ -1,5 +1,6 @@
-// Any call of the driver may fail at any time: nothing crashes, hangs, leaks, changes the current context, or gives stale data
-// for a result. Each function of the table is met in its part of the sweep, at each of its calls, with each of ten codes.
+// Any call of the driver may fail at any time: nothing crashes, hangs, leaks, changes the current
+// context, or gives stale data for a result. Each function of the table is met in its part of the
+// sweep, at each of its calls, with each of ten codes.
 #include <functional>
 
 #include "backend/cuda/cuda_error.hpp"
@@ -36,8 +37,8 @@ Result<std::shared_ptr<DeviceBase>> open_device(std::size_t index) {
   return found[index].adapter->open();
 }
 
-/// In a context of the application: launches with attributes, graphs whose steps change, and the total memory after pools
-/// have released their kept memory.
+/// In a context of the application: launches with attributes, graphs whose steps change, and the
+/// total memory after pools have released their kept memory.
 Outcome of_host(const StandIn& stand_in, const Check& check) {
   const auto driver = good(cuda::CudaDriver::open(WYE_STAND_IN_CUDA));
   CUcontext context = nullptr;
@@ -186,7 +187,8 @@ Outcome alone(const StandIn&, const Check& check) {
   return outcome;
 }
 
-/// A piece of work, which ends in nothing but zeros, and words in the names of the functions that fail in it.
+/// A piece of work, which ends in nothing but zeros, and words in the names of the functions that
+/// fail in it.
 struct Part {
   Outcome (*work)(const StandIn&, const Check&);
   std::vector<std::string_view> words;

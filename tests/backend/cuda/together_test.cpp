@@ -1,5 +1,5 @@
-// One process with CUDA (on the stand-in), Vulkan and the CPU: each job goes to the backend of the table, and falls back to the
-// next one if that fails.
+// One process with CUDA (on the stand-in), Vulkan and the CPU: each job goes to the backend of the
+// table, and falls back to the next one if that fails.
 #include <wye/wye.hpp>
 
 #include "backend/cuda/rig.hpp"
@@ -17,7 +17,8 @@ void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.
 
 using Add = Kernel<ReadWrite<Word>, Word>;
 
-/// With a source for the CPU, or for GPUs only: a Vulkan device that is the CPU in disguise comes after the CPU itself.
+/// With a source for the CPU, or for GPUs only: a Vulkan device that is the CPU in disguise comes
+/// after the CPU itself.
 Add add(bool for_cpu) {
   std::vector<Add::Source> sources{CudaCpp{.text = test_kernels_cu, .workgroup = Extent3{64}},
                                    Glsl{add_comp}};

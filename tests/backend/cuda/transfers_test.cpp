@@ -1,4 +1,5 @@
-// Transfers through the pinned memory of a device: how much of it they take, and how often they ask the driver for it.
+// Transfers through the pinned memory of a device: how much of it they take, and how often they ask
+// the driver for it.
 #include <cstring>
 #include <vector>
 

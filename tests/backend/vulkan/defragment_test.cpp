@@ -1,4 +1,5 @@
-// Arrays that nothing uses are moved together, and the memory that they leave goes back to the driver.
+// Arrays that nothing uses are moved together, and the memory that they leave goes back to the
+// driver.
 #include <wye/wye.hpp>
 
 #include <atomic>

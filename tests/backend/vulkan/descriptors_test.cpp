@@ -1,4 +1,5 @@
-// If a process has reached its limit of open files, the errors say so, and do not report missing libraries.
+// If a process has reached its limit of open files, the errors say so, and do not report missing
+// libraries.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <wye/base/dynamic_library.hpp>

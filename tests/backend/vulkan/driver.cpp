@@ -168,7 +168,8 @@ VkResult Driver::arrive(std::string_view name, bool can_fail, bool can_be_lost) 
   return VK_ERROR_DEVICE_LOST;
 }
 
-/// A lost device does no more work. This device is not lost, so it completes its submissions first, and gets no further one.
+/// A lost device does no more work. This device is not lost, so it completes its submissions first,
+/// and gets no further one.
 void Driver::stop_device() {
   const std::unique_lock none_submits(submitting_);
   if (device_ != VK_NULL_HANDLE) Hook<tag::DeviceWaitIdle, PFN_vkDeviceWaitIdle>::real(device_);

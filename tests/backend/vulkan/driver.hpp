@@ -1,6 +1,6 @@
 #pragma once
-/// A layer over the Vulkan driver. It counts calls, created and destroyed objects. A test can make any call fail and
-/// replace any function.
+/// A layer over the Vulkan driver. It counts calls, created and destroyed objects. A test can make
+/// any call fail and replace any function.
 #include <any>
 #include <atomic>
 #include <functional>
@@ -27,8 +27,9 @@ class Driver {
   /// For VulkanOptions.
   vulkan::Wrap wrap();
 
-  /// Makes the `nth` call of `name` from now on (1: the next) answer `result` instead of being made. A lost
-  /// device stays lost: its work ends, and every later call that can return the loss does.
+  /// Makes the `nth` call of `name` from now on (1: the next) answer `result` instead of being
+  /// made. A lost device stays lost: its work ends, and every later call that can return the loss
+  /// does.
   void fail(std::string_view name, unsigned nth, VkResult result);
   /// Returns whether the failing call was made.
   bool failed() const { return failed_; }
@@ -39,7 +40,8 @@ class Driver {
   }
 
   unsigned calls(std::string_view name) const;
-  /// Returns the objects that were created and not destroyed, by kind, "Buffer". Empty without leaks.
+  /// Returns the objects that were created and not destroyed, by kind, "Buffer". Empty without
+  /// leaks.
   std::map<std::string, int> alive() const;
   std::string alive_text() const;
 

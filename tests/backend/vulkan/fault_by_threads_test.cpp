@@ -3,9 +3,9 @@
 
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
+#include "support/await.hpp"
 #include "support/scripted_pool.hpp"
 #include "support/temporary_folder.hpp"
-#include "support/await.hpp"
 #include "support/users.hpp"
 
 namespace wye::test {

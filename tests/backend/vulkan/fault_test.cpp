@@ -1,5 +1,5 @@
-// Any call of the driver may fail at any time: nothing crashes, hangs, leaks, or gives stale data for a
-// result.
+// Any call of the driver may fail at any time: nothing crashes, hangs, leaks, or gives stale data
+// for a result.
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 
@@ -72,8 +72,8 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter) {
   return outcome;
 }
 
-/// The calls that can answer with an error (vkResetDescriptorPool cannot), and are made between opening a
-/// device and closing it.
+/// The calls that can answer with an error (vkResetDescriptorPool cannot), and are made between
+/// opening a device and closing it.
 constexpr const char* functions[] = {"vkCreateDevice",
                                      "vkAllocateMemory",
                                      "vkMapMemory",

@@ -1,4 +1,5 @@
-// Each hazard once with descriptors, which validation sees, and once with addresses, which it does not.
+// Each hazard once with descriptors, which validation sees, and once with addresses, which it does
+// not.
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 
@@ -101,7 +102,8 @@ TEST_CASE("submissions see the writes of earlier ones on their lane and on lanes
 }
 
 TEST_CASE("a batch begins after all earlier submissions, and ends with a barrier for the host", "[vulkan]") {
-  // No other check sees this: validation examines one batch at a time, and lavapipe executes in order anyway.
+  // No other check sees this: validation examines one batch at a time, and lavapipe executes in
+  // order anyway.
   Driver driver;
   std::vector<std::string> calls;
   bool writes_seen = true;
@@ -200,8 +202,8 @@ TEST_CASE("validation detects a missing barrier of descriptors", "[vulkan]") {
   CHECK(messages[0].find("SYNC-HAZARD") != std::string::npos);
 }
 
-// Run by the test validation_is_checked: tests/run.sh puts validation into every test program through the
-// loader, and ctest searches for its messages in their output.
+// Run by the test validation_is_checked: tests/run.sh puts validation into every test program
+// through the loader, and ctest searches for its messages in their output.
 TEST_CASE("a barrier is missing and the messages have no sink", "[.]") {
   Barriers barriers;
   Rig rig({.wrap = barriers.driver.wrap()}, false);

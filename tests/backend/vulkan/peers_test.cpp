@@ -1,4 +1,5 @@
-// Known failures of other libraries, each reproduced with wye. The numbers are those of the list of facts.
+// Known failures of other libraries, each reproduced with wye. The numbers are those of the list of
+// facts.
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 #include "base/worker.hpp"
@@ -6,7 +7,8 @@
 namespace wye::test {
 namespace {
 
-/// x[i] counts up, one step at a time, `steps` times: a few milliseconds of work per thousand workgroups.
+/// x[i] counts up, one step at a time, `steps` times: a few milliseconds of work per thousand
+/// workgroups.
 std::shared_ptr<ExecutableBase> slow_kernel(Rig& rig) {
   Artefact a;
   a.kernel = "slow";
@@ -213,7 +215,8 @@ TEST_CASE("peers 8: four threads share one device", "[vulkan][peers]") {
         if (!made) return void(++wrong);
         Lane lane(*std::move(made));
         for (Word round = 0; round < 25; ++round) {
-          // Everything anew each time: buffers, kernels, submissions, all at once with the other threads.
+          // Everything anew each time: buffers, kernels, submissions, all at once with the other
+          // threads.
           auto buffer = rig.device().create_buffer(
               {.bytes = Bytes{4 * (length + 100 * me)}, .use = MemoryUse::device, .account = nullptr});
           auto artefact = test_kernel("add", "spirv", round % 2 ? Twin::addresses : Twin::descriptors);

@@ -1,4 +1,5 @@
-// A submission that waits for work that is not yet submitted is parked, and delays no other submission.
+// A submission that waits for work that is not yet submitted is parked, and delays no other
+// submission.
 #include "backend/vulkan/vulkan_queue.hpp"
 
 #include <algorithm>
@@ -182,7 +183,8 @@ TEST_CASE("many threads drive lanes that wait for each other and for the host", 
           auto recording = std::make_shared<Recording>();
           recording->dispatch(add, arguments_of(argument(shared), Word{1}), length);
           recording->close();
-          // Round by round, one lane after the other: only the order of the waits makes the sum right.
+          // Round by round, one lane after the other: only the order of the waits makes the sum
+          // right.
           std::vector<TimelinePoint> waits;
           if (me != 0)
             waits.push_back({lanes[me - 1]->timeline(), round + 1});

@@ -29,7 +29,8 @@ TEST_CASE("ranges that are taken never overlap, are aligned, and all of it comes
         const auto range = ranges.allocate(wanted, alignment);
         if (!range) {
           ++refused;
-          // A refused range really has no place: no free run between allocated ones is large enough.
+          // A refused range really has no place: no free run between allocated ones is large
+          // enough.
           std::uint64_t at = 0;
           auto fits = [&](std::uint64_t first, std::uint64_t last) {
             const std::uint64_t aligned = (first + alignment - 1) / alignment * alignment;

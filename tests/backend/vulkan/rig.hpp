@@ -37,8 +37,8 @@ using Word = std::uint32_t;
 /// The default number of words of a buffer. It is no multiple of a workgroup.
 constexpr std::size_t length = 5000;
 
-/// Whether the driver's checks are on: everywhere but under the thread sanitizer, which sees races inside
-/// them.
+/// Whether the driver's checks are on: everywhere but under the thread sanitizer, which sees races
+/// inside them.
 bool validates();
 
 /// Opens the first usable Vulkan device. Fails the test if there is none.
@@ -113,8 +113,8 @@ T good(Result<T> result) {
 /// Waits for everything on a lane; fails the test if it failed.
 void settle(Lane& lane);
 
-/// Compiles a compute shader to SPIR-V. `vulkan_1_0` gives SPIR-V 1.0, in which storage buffers are blocks of another
-/// kind.
+/// Compiles a compute shader to SPIR-V. `vulkan_1_0` gives SPIR-V 1.0, in which storage buffers are
+/// blocks of another kind.
 std::vector<std::byte> compile(const std::string& glsl, bool vulkan_1_0 = false);
 
 }  // namespace wye::test

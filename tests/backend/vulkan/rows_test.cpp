@@ -53,7 +53,8 @@ Artefact recorder(Extent3 workgroup, Twin twin = Twin::descriptors) {
   return a;
 }
 
-/// Returns the result of `recording` for `groups` workgroups in a row, and checks that nothing behind them is written.
+/// Returns the result of `recording` for `groups` workgroups in a row, and checks that nothing
+/// behind them is written.
 std::vector<Word> expected(std::uint64_t groups, std::size_t room, Extent3 size, Word by) {
   std::vector<Word> words(room * size.count() * fields, 0);
   for (std::uint64_t g = 0; g < groups; ++g)

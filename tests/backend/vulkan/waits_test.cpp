@@ -8,7 +8,8 @@
 namespace wye::test {
 namespace {
 
-/// A semaphore of the host. A submission waits for it on the device and is in flight until it is signaled.
+/// A semaphore of the host. A submission waits for it on the device and is in flight until it is
+/// signaled.
 class Hold {
  public:
   explicit Hold(vulkan::VulkanDevice& device) : device_(device) {
@@ -42,7 +43,8 @@ class Hold {
   bool released_ = false;
 };
 
-/// Makes waits answer `result`, and, if `silent`, the counters of semaphores as well, as long as `failing`.
+/// Makes waits answer `result`, and, if `silent`, the counters of semaphores as well, as long as
+/// `failing`.
 struct Failing {
   Failing(Driver& driver, VkResult result, bool silent) {
     driver.replace<PFN_vkWaitSemaphores>(

@@ -1,5 +1,6 @@
-// host PLUGIN: loads, uses and unloads a plug-in many times. With the CPU alone, the process is then as before. With
-// every device, nothing of the plug-in remains; drivers may keep libraries, whose number must not grow.
+// host PLUGIN: loads, uses and unloads a plug-in many times. With the CPU alone, the process is
+// then as before. With every device, nothing of the plug-in remains; drivers may keep libraries,
+// whose number must not grow.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -52,7 +53,8 @@ bool differs(const State& now, const State& before, int round) {
   return differs;
 }
 
-// Loads the plug-in, uses the backend through it (all: null), and unloads it. Returns whether everything succeeded.
+// Loads the plug-in, uses the backend through it (all: null), and unloads it. Returns whether
+// everything succeeded.
 bool use(const char* plugin, const char* backend) {
   void* library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
   if (!library) return std::printf("%s\n", dlerror()), false;

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-// Opens a runtime on one backend (all: null), runs a workload and a function of this plug-in, and closes it. Returns 0
-// on success.
+// Opens a runtime on one backend (all: null), runs a workload and a function of this plug-in, and
+// closes it. Returns 0 on success.
 extern "C" int use_wye(const char* backend) {
   wye::RuntimeOptions options;
   if (backend) options.pool.backends = {backend};

@@ -1,4 +1,5 @@
-// Captures of streams. A capturing stream runs and records nothing; what counts is the calls that a capture prohibits.
+// Captures of streams. A capturing stream runs and records nothing; what counts is the calls that a
+// capture prohibits.
 #include "support/cuda/capture.hpp"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ auto& captures = *new std::vector<Capture>;  // never destroyed, as the world
 std::atomic<std::size_t> count{0};
 thread_local CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-/// The documentation has no list of the calls that are "potentially unsafe". It names those that allocate, synchronize
-/// or query; those that create and destroy may do so too.
+/// The documentation has no list of the calls that are "potentially unsafe". It names those that
+/// allocate, synchronize or query; those that create and destroy may do so too.
 bool may_be_unsafe(std::string_view name) {
   if (name.ends_with("Async")) return false;
   for (const std::string_view word :
@@ -30,7 +31,8 @@ bool may_be_unsafe(std::string_view name) {
   return false;
 }
 
-/// Returns whether `capture` prohibits such calls to this thread (cuda.h at cuThreadExchangeStreamCaptureMode).
+/// Returns whether `capture` prohibits such calls to this thread (cuda.h at
+/// cuThreadExchangeStreamCaptureMode).
 bool prohibits(const Capture& capture) {
   if (mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
   if (capture.thread == std::this_thread::get_id()) return capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -4,9 +4,11 @@
 
 namespace standin {
 
-/// Returns the error of a call that a capture prohibits to this thread, and invalidates the capture; otherwise 0.
+/// Returns the error of a call that a capture prohibits to this thread, and invalidates the
+/// capture; otherwise 0.
 int prohibited(std::string_view name);
-/// Invalidates the capture of `stream`, which is given work that is not part of it. Returns false if it has no capture.
+/// Invalidates the capture of `stream`, which is given work that is not part of it. Returns false
+/// if it has no capture.
 bool invalidates(CUstream stream);
 
 }  // namespace standin

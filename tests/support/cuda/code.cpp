@@ -65,8 +65,8 @@ CUresult read_cubin(const std::byte* image, Library& library) {
   return library.kernels.empty() ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 
-/// Reads the kernels of PTX text as NVRTC writes it: "\t.param .align 8 .b8 add_param_0[16],", "\t.param .u32
-/// add_param_1".
+/// Reads the kernels of PTX text as NVRTC writes it: "\t.param .align 8 .b8 add_param_0[16],",
+/// "\t.param .u32 add_param_1".
 CUresult read_ptx(const char* code, Library& library) {
   const std::string text = code;
   if (text.find(".version") == std::string::npos) return CUDA_ERROR_INVALID_PTX;
@@ -106,7 +106,8 @@ CUresult read_ptx(const char* code, Library& library) {
 /// The context of a partition is "a normal primary context" (cuda.h at cuCtxFromGreenCtx).
 CUcontext full_context(CUcontext context) { return is_partition(context) ? primary(0) : context; }
 
-/// The kernels that run, by number, each with its context. Hidden from ThreadSanitizer: a load orders no work.
+/// The kernels that run, by number, each with its context. Hidden from ThreadSanitizer: a load
+/// orders no work.
 struct RunningKernels {
   std::mutex mutex;
   std::condition_variable changed;

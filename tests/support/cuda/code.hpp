@@ -56,9 +56,10 @@ class RunningKernel {
  private:
   const std::uint64_t number_;
 };
-/// Loads a kernel into a context unless it is loaded there. With CUDA_MODULE_LOADING=LAZY, the default since CUDA 12.2, a
-/// driver loads when a function is needed for that context (cuda.h at cuLibraryLoadData). A load may have to synchronize
-/// the context ("Lazy Loading" in the CUDA programming guide): this one waits for all kernels that run there.
+/// Loads a kernel into a context unless it is loaded there. With CUDA_MODULE_LOADING=LAZY, the
+/// default since CUDA 12.2, a driver loads when a function is needed for that context (cuda.h at
+/// cuLibraryLoadData). A load may have to synchronize the context ("Lazy Loading" in the CUDA
+/// programming guide): this one waits for all kernels that run there.
 CUresult load(Kernel& kernel, CUcontext context);
 bool is_loaded(const Kernel& kernel, CUcontext context);
 

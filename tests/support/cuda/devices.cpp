@@ -78,7 +78,8 @@ CUresult DeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) 
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: *value = 1; break;
-    // As under MPS and on virtual GPUs: a caller that requires operations on memory in a stream's order fails.
+    // As under MPS and on virtual GPUs: a caller that requires operations on memory in a stream's
+    // order fails.
     case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1: *value = 0; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
@@ -102,7 +103,8 @@ CUresult DevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   *context = primary(device);
   return CUDA_SUCCESS;
 }
-/// Releases one handle of a context. The release of the last handle ends all objects that were created in contexts.
+/// Releases one handle of a context. The release of the last handle ends all objects that were
+/// created in contexts.
 CUresult release_context() {
   World& w = world();
   std::map<void*, Object> objects;

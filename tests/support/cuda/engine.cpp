@@ -1,5 +1,5 @@
-// Runs the threads of a block one at a time as fibers, warp by warp: a waiting thread keeps its stack. A wait that
-// nothing can end is detected when no thread can run.
+// Runs the threads of a block one at a time as fibers, warp by warp: a waiting thread keeps its
+// stack. A wait that nothing can end is detected when no thread can run.
 #include "engine.hpp"
 
 #include <link.h>
@@ -74,7 +74,8 @@ void release(void* token) {
   if (has_tsan()) __tsan_release(token);
 }
 
-/// Returns the numbers below `count` in some order: an arithmetic progression, which costs nothing for large counts.
+/// Returns the numbers below `count` in some order: an arithmetic progression, which costs nothing
+/// for large counts.
 struct Order {
   std::uint64_t count = 1, first = 0, step = 1;
   std::uint64_t at(std::uint64_t i) const { return (first + i * step) % count; }
@@ -142,7 +143,8 @@ std::string hex(unsigned mask) {
   return text;
 }
 
-/// A block that has begun and not ended. It can be suspended while it waits for others, and resumed.
+/// A block that has begun and not ended. It can be suspended while it waits for others, and
+/// resumed.
 struct Block {
   uint3 at{};
   std::uint64_t number = 0, phase = 0;
@@ -164,8 +166,8 @@ class Engine {
       }
   }
 
-  /// Runs a block from its beginning, or from the point where it waited for other blocks, until its end or its next
-  /// wait.
+  /// Runs a block from its beginning, or from the point where it waited for other blocks, until its
+  /// end or its next wait.
   std::string run_block(const Launch& launch, Block& block) {
     launch_ = &launch;
     self = {{}, block.at, launch.block, launch.grid, launch.cluster};
@@ -276,8 +278,8 @@ class Engine {
     if (thread.state == State::ended) idle_[has_tsan() ? index : ready_fiber_++] = std::move(thread.fiber);
   }
 
-  /// Returns an unused stack. Under TSan a thread number always gets the same one, because TSan identifies threads by
-  /// it.
+  /// Returns an unused stack. Under TSan a thread number always gets the same one, because TSan
+  /// identifies threads by it.
   std::unique_ptr<Fiber> take_fiber(unsigned index) {
     if (has_tsan()) {
       if (idle_.size() <= index) idle_.resize(index + 1);
@@ -310,8 +312,8 @@ class Engine {
     if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(fiber.fake_stack, &bottom_, &size_);
   }
 
-  /// Orders what a thread did before it waits with what all threads that meet it at `token` do afterwards, if there is
-  /// one.
+  /// Orders what a thread did before it waits with what all threads that meet it at `token` do
+  /// afterwards, if there is one.
   void wait(State state, int line, char* token) {
     Thread& thread = threads_[running_];
     thread.state = state;
@@ -385,8 +387,8 @@ class Engine {
   unsigned count_ = 0, ended_ = 0, running_ = 0;
   std::vector<Thread> threads_;
   std::vector<unsigned> at_warp_;  // the lanes of each warp that wait at an operation of it
-  /// The threads of the warp that can run, in turn: each is there once at most. In no memory that grows, for it is a thread of the
-  /// kernel that fills it, as a sanitizer sees it.
+  /// The threads of the warp that can run, in turn: each is there once at most. In no memory that
+  /// grows, for it is a thread of the kernel that fills it, as a sanitizer sees it.
   unsigned ready_[warp_size] = {};
   std::uint64_t ready_from_ = 0, ready_to_ = 0;
   std::vector<std::unique_ptr<Fiber>> idle_;  // the first ready_fiber_ of them; under TSan by thread
@@ -403,7 +405,8 @@ class Engine {
 };
 
 Engine& engine() {
-  // Found without a call, at each operation of a warp: it takes 8 bytes of the memory that this needs, not the whole engine.
+  // Found without a call, at each operation of a warp: it takes 8 bytes of the memory that this
+  // needs, not the whole engine.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local Engine* mine = nullptr;
   if (!mine) {
     static thread_local Engine the_engine;
@@ -500,7 +503,8 @@ class SharedMemory {
   Shared all_;
 };
 
-/// Runs blocks that wait for each other: one after the other, each until it waits, until all have ended.
+/// Runs blocks that wait for each other: one after the other, each until it waits, until all have
+/// ended.
 std::string run_together(const Launch& launch, const SharedMemory& shared, std::vector<Block>& blocks) {
   const auto cluster_of = [&](const Block& block) {
     const dim3 &grid = launch.grid, &cluster = launch.cluster;

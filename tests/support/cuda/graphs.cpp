@@ -1,5 +1,5 @@
-// Graphs. Nodes without a path between them run at the same time (team.hpp), in an order that is drawn anew for each launch, so
-// that a missing edge shows.
+// Graphs. Nodes without a path between them run at the same time (team.hpp), in an order that is
+// drawn anew for each launch, so that a missing edge shows.
 #include <algorithm>
 #include <atomic>
 
@@ -180,7 +180,8 @@ CUresult GraphExecMemsetNodeSetParams(CUgraphExec executable, CUgraphNode handle
   return node ? read_fill(*node, *given) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/// A node of a launch: its place in the order, behind all that its stream is behind, and its operation.
+/// A node of a launch: its place in the order, behind all that its stream is behind, and its
+/// operation.
 class Place final : public Sequence {
  public:
   explicit Place(const Stream& stream) : Sequence(stream.device, stream.context, stream.number) {
@@ -223,8 +224,8 @@ struct Access {
   std::size_t size;
 };
 
-/// Breaks the device if a copy or a fill writes bytes that another node uses, and no path leads from one to the other. A kernel
-/// uses at least the byte at each address among its parameters.
+/// Breaks the device if a copy or a fill writes bytes that another node uses, and no path leads
+/// from one to the other. A kernel uses at least the byte at each address among its parameters.
 void check_paths(const Graph& executable) {
   std::vector<Access> writes, uses;
   for (std::size_t i = 0; i < executable.nodes.size(); ++i) {

@@ -1,6 +1,7 @@
 #pragma once
-// CUDA C++ on the host: a .cu file included after this header compiles unchanged into functions that run one thread
-// each. It is the only source of a library, whose thread-local memory is the shared memory of its kernels.
+// CUDA C++ on the host: a .cu file included after this header compiles unchanged into functions
+// that run one thread each. It is the only source of a library, whose thread-local memory is the
+// shared memory of its kernels.
 #include <cstring>
 #include <tuple>
 #include <type_traits>
@@ -76,8 +77,8 @@ T exchange(Combine combine, unsigned mask, T value, unsigned argument, int line)
   return value;
 }
 
-/// Returns the value of lane `from`: the lane's own value if `from` is outside its part of the warp, and an undefined
-/// value if `from` is not in the mask.
+/// Returns the value of lane `from`: the lane's own value if `from` is outside its part of the
+/// warp, and an undefined value if `from` is not in the mask.
 inline std::uint64_t value_of(const std::uint64_t* values, unsigned mask, unsigned from) {
   return mask >> from & 1u ? values[from] : ~std::uint64_t{0};
 }

@@ -1,6 +1,8 @@
 #pragma once
-// What the instructions of shaders/include/instructions.cuh do, on the host: a text that is compiled with __CUDA_ARCH__ calls these.
-// Source: PTX ISA 8.2, 9.7.8 (cvt, cp.async) and 9.7.13 (the layouts of the operands of mma and ldmatrix).
+// What the instructions of shaders/include/instructions.cuh do, on the host: a text that is
+// compiled with __CUDA_ARCH__ calls these.
+// Source: PTX ISA 8.2, 9.7.8 (cvt, cp.async) and 9.7.13 (the layouts of the operands of mma and
+//         ldmatrix).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -19,7 +21,8 @@ inline float half_value(unsigned bits) {
 }
 inline float bfloat16_value(unsigned bits) { return __uint_as_float((bits & 0xffffu) << 16); }
 
-/// Rounds to the nearest of the numbers with `digits` binary digits and exponents from `least` on; ties to even.
+/// Rounds to the nearest of the numbers with `digits` binary digits and exponents from `least` on;
+/// ties to even.
 inline double rounded(float value, int digits, int least) {
   if (value == 0 || !std::isfinite(value)) return value;
   const int unit = std::max(std::ilogb(value), least) + 1 - digits;
@@ -58,9 +61,10 @@ float float_of(unsigned word, unsigned at, bool is_half) {
 }
 inline std::int64_t int_of(unsigned word, unsigned at) { return static_cast<signed char>(word >> 8 * at); }
 
-/// c += a b, for a of 8 or 16 rows, b of 8 columns, and `inner` elements. With g = lane / 4 and t = lane % 4, a lane has the
-/// words (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4) of a, those at (t, g) and (t + 4, g) of b, and the sums (g, 2 t),
-/// (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t + 1).
+/// c += a b, for a of 8 or 16 rows, b of 8 columns, and `inner` elements. With g = lane / 4 and t =
+/// lane % 4, a lane has the words (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4) of a, those at
+/// (t, g) and (t + 4, g) of b, and the sums (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) and (g + 8, 2 t +
+/// 1).
 template <unsigned per_word, unsigned inner, unsigned sums, class Sum, class Product>
 void multiply(Sum (&c)[sums], const unsigned (&a)[4], unsigned b0, unsigned b1, Product product) {
   Shown& all = shown();
@@ -92,8 +96,8 @@ void multiply_ints(int (&c)[sums], const unsigned (&a)[4], unsigned b0, unsigned
   });
 }
 
-/// Calls `word_of` with the eight rows of each of four matrices. A row that is not aligned to 16 bytes is one of NaN: a device
-/// fails.
+/// Calls `word_of` with the eight rows of each of four matrices. A row that is not aligned to 16
+/// bytes is one of NaN: a device fails.
 template <class F>
 void load(unsigned (&to)[4], const unsigned* row, F word_of) {
   static const unsigned wrong[4] = {~0u, ~0u, ~0u, ~0u};
@@ -105,8 +109,9 @@ void load(unsigned (&to)[4], const unsigned* row, F word_of) {
   __syncwarp();
 }
 
-/// The copies to shared memory that each thread of a block has in flight. Their destinations are NaN until the thread waits for
-/// them. A block begins with all bits set: there are no copies, and the next group is ~0.
+/// The copies to shared memory that each thread of a block has in flight. Their destinations are
+/// NaN until the thread waits for them. A block begins with all bits set: there are no copies, and
+/// the next group is ~0.
 struct Copy {
   unsigned* to;  // all bits are set if there is none
   unsigned words[4], count, group;

@@ -23,8 +23,9 @@ bool lie_alike(const twin::Kernel& twin, const Kernel& kernel) {
   return same;
 }
 
-/// Finds the kernels' twins: the file of kernels that has all of them, with equal parameter layouts, for the newest architecture
-/// that is not newer than the device, and with the fewest others.
+/// Finds the kernels' twins: the file of kernels that has all of them, with equal parameter
+/// layouts, for the newest architecture that is not newer than the device, and with the fewest
+/// others.
 CUresult find_twins(Library& library) {
   const Twins* best = nullptr;
   std::string elsewhere;
@@ -56,8 +57,8 @@ CUresult find_twins(Library& library) {
   return CUDA_SUCCESS;
 }
 
-/// Loads lazily, as drivers do since CUDA 12.2: the check of the architecture and the log of the compilation happen
-/// when a function is created.
+/// Loads lazily, as drivers do since CUDA 12.2: the check of the architecture and the log of the
+/// compilation happen when a function is created.
 CUresult LibraryLoadData(CUlibrary* handle, const void* code, CUjit_option* options, void** values,
                          unsigned count, CUlibraryOption*, void**, unsigned) {
   WYE_NEEDS_CONTEXT;
@@ -212,8 +213,8 @@ CUresult push_launch(Sequence& on, const CUlaunchConfig& config, const LaunchKin
   const unsigned shared = config.sharedMemBytes;
   // A kernel takes the context of its stream.
   if (is_function(function) && on.context != kernel.context) return CUDA_ERROR_INVALID_HANDLE;
-  // The header forbids `extra` for a cooperative kernel in a graph node; cuLaunchCooperativeKernel has no such
-  // parameter.
+  // The header forbids `extra` for a cooperative kernel in a graph node; cuLaunchCooperativeKernel
+  // has no such parameter.
   if ((extra && (parameters || kind.cooperative)) || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
       grid.y > 65535 || grid.z > 65535 || block.x == 0 || block.y == 0 || block.z == 0 || block.x > 1024 ||
       block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024 ||

@@ -1,5 +1,6 @@
 #pragma once
-// What the stand-ins of NVIDIA's libraries share: the stand-in driver's functions for them, and numbers of 16 bits.
+// What the stand-ins of NVIDIA's libraries share: the stand-in driver's functions for them, and
+// numbers of 16 bits.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -58,7 +59,8 @@ T read(const char* from) {
   return read<float>(reinterpret_cast<const char*>(&bits));
 }
 
-/// A number of 16 bits, `fraction` of them after the leading one: 10 of half, 7 of bfloat16. Rounds to nearest, ties to even.
+/// A number of 16 bits, `fraction` of them after the leading one: 10 of half, 7 of bfloat16. Rounds
+/// to nearest, ties to even.
 template <int fraction>
 struct Sixteen {
   std::uint16_t bits = 0;

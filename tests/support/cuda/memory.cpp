@@ -268,7 +268,8 @@ CUresult MemHostGetDevicePointer(CUdeviceptr* address, void* memory, unsigned) {
 }
 }  // namespace
 
-/// Refuses memory that is not pinned: a driver's behaviour with it is not defined enough to depend on.
+/// Refuses memory that is not pinned: a driver's behaviour with it is not defined enough to depend
+/// on.
 CUresult push_copy(Sequence& on, CUdeviceptr to, CUdeviceptr from, std::size_t size) {
   if (!is_reached_by(on.device, to, size) || !is_reached_by(on.device, from, size))
     return CUDA_ERROR_INVALID_VALUE;

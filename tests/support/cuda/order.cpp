@@ -10,7 +10,8 @@
 namespace standin {
 namespace {
 
-/// What the host knows to be complete, by any of its threads: how they tell each other is not known. World's mutex.
+/// What the host knows to be complete, by any of its threads: how they tell each other is not
+/// known. World's mutex.
 Moment& seen() {
   static auto& moment = *new Moment;  // never destroyed, as the world
   return moment;

@@ -1,14 +1,15 @@
 #pragma once
-// The order of operations that streams, events and waits ensure, whatever their timing: vector clocks. An operation may use
-// memory only behind its allocation, and memory may be freed only behind its last use.
+// The order of operations that streams, events and waits ensure, whatever their timing: vector
+// clocks. An operation may use memory only behind its allocation, and memory may be freed only
+// behind its last use.
 #include "support/cuda/world.hpp"
 
 namespace standin {
 
 class Stream;
 
-/// Operations of one place in the order: a stream, or a node of a graph that a stream launches. To other streams all nodes of a
-/// launch are one operation of its stream.
+/// Operations of one place in the order: a stream, or a node of a graph that a stream launches. To
+/// other streams all nodes of a launch are one operation of its stream.
 class Sequence {
  public:
   Sequence(int of, CUcontext in, unsigned as) : device(of), context(in), number(as) {}
@@ -35,8 +36,9 @@ void see(const Moment& moment);
 /// Notes that of all operations so far, of all streams.
 void see_all();
 
-/// Notes that the operation that has begun allocates, uses or frees memory. Breaks the device if nothing orders a use
-/// behind its allocation or a free behind a use. Memory that is not stream-ordered has no such order.
+/// Notes that the operation that has begun allocates, uses or frees memory. Breaks the device if
+/// nothing orders a use behind its allocation or a free behind a use. Memory that is not
+/// stream-ordered has no such order.
 void note_allocation(Sequence& on, CUdeviceptr address);
 void note_use(Sequence& on, CUdeviceptr address, const char* what);
 void note_free(Sequence& on, CUdeviceptr address);

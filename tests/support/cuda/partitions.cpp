@@ -1,4 +1,5 @@
-// Partitions of a device: green contexts. A description of resources is a number of multiprocessors.
+// Partitions of a device: green contexts. A description of resources is a number of
+// multiprocessors.
 #include <algorithm>
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// Memory and semaphores shared with another driver, as opaque files. Only the driver that created a file knows its
-// format. Files of Mesa's lavapipe begin with a page that contains the offset of the memory; files created here have
-// the same page, so that lavapipe can open them.
+// Memory and semaphores shared with another driver, as opaque files. Only the driver that created a
+// file knows its format. Files of Mesa's lavapipe begin with a page that contains the offset of the
+// memory; files created here have the same page, so that lavapipe can open them.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-/// The header of a file of Mesa 22.3. The offset of the memory is repeated directly before the memory.
+/// The header of a file of Mesa 22.3. The offset of the memory is repeated directly before the
+/// memory.
 struct Header {
   std::uint64_t size = 0;  // of the file
   std::uint64_t offset = page;

@@ -1,26 +1,31 @@
-// A stand-in for the CUDA driver in host memory, for tests: the behaviour of a card, without one. Streams are threads
-// with queues and random delays. Kernels are the same text compiled for the host (host_cuda.hpp), found by the names in
-// the loaded code. Functions that it lacks are not found.
+// A stand-in for the CUDA driver in host memory, for tests: the behaviour of a card, without one.
+// Streams are threads with queues and random delays. Kernels are the same text compiled for the
+// host (host_cuda.hpp), found by the names in the loaded code. Functions that it lacks are not
+// found.
 //
-// Environment variables set its properties: WYE_STANDIN_VERSION (13000), WYE_STANDIN_MEMORY (bytes), WYE_STANDIN_SEED
-// (0: no delays), WYE_STANDIN_ORDER (0: threads and blocks run in the order of their numbers; -1: in reverse; others:
-// at random, by this seed), WYE_STANDIN_WORKERS (1: host threads that run a kernel's blocks; with ThreadSanitizer 2),
-// WYE_STANDIN_NODES (4: nodes of a graph that run at once; with ThreadSanitizer 2, because it limits the number of fibers),
-// WYE_STANDIN_DEVICES (1; at most 8), WYE_STANDIN_PEERS (1: devices reach each other's memory), WYE_STANDIN_UUID (32
-// hexadecimal digits: the first device's), WYE_STANDIN_TIMELINES (1: timeline semaphores are supported),
-// WYE_STANDIN_ARCHITECTURE (90), WYE_STANDIN_MULTIPROCESSORS (132), WYE_STANDIN_REGISTERS (32: of one thread of any
-// kernel), WYE_STANDIN_COOPERATIVE (1: cooperative launches are supported), WYE_STANDIN_REQUIRED_CLUSTER (0: the width
-// of the cluster that all code requires), WYE_STANDIN_MIG (0; 1: a device is a part of one), WYE_STANDIN_TAKEN (0; 1:
-// another process uses the devices exclusively), WYE_STANDIN_DONE_WHEN_ASKED (0; 1: cuEventQuery waits for the event),
-// WYE_STANDIN_NEVER_SLEEPS (0; 1: a stream that runs, or did a millisecond ago, keeps its processor, as prompt as a device),
-// WYE_STANDIN_INIT (the result of cuInit), WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": the result of the n-th call
-// of a function; 0: of each call), WYE_STANDIN_LATENCIES ("cuLaunchKernel:2,kernel:200,...": durations in microseconds).
+// Environment variables set its properties: WYE_STANDIN_VERSION (13000), WYE_STANDIN_MEMORY
+// (bytes), WYE_STANDIN_SEED (0: no delays), WYE_STANDIN_ORDER (0: threads and blocks run in the
+// order of their numbers; -1: in reverse; others: at random, by this seed), WYE_STANDIN_WORKERS (1:
+// host threads that run a kernel's blocks; with ThreadSanitizer 2), WYE_STANDIN_NODES (4: nodes of
+// a graph that run at once; with ThreadSanitizer 2, because it limits the number of fibers),
+// WYE_STANDIN_DEVICES (1; at most 8), WYE_STANDIN_PEERS (1: devices reach each other's memory),
+// WYE_STANDIN_UUID (32 hexadecimal digits: the first device's), WYE_STANDIN_TIMELINES (1: timeline
+// semaphores are supported), WYE_STANDIN_ARCHITECTURE (90), WYE_STANDIN_MULTIPROCESSORS (132),
+// WYE_STANDIN_REGISTERS (32: of one thread of any kernel), WYE_STANDIN_COOPERATIVE (1: cooperative
+// launches are supported), WYE_STANDIN_REQUIRED_CLUSTER (0: the width of the cluster that all code
+// requires), WYE_STANDIN_MIG (0; 1: a device is a part of one), WYE_STANDIN_TAKEN (0; 1: another
+// process uses the devices exclusively), WYE_STANDIN_DONE_WHEN_ASKED (0; 1: cuEventQuery waits for
+// the event), WYE_STANDIN_NEVER_SLEEPS (0; 1: a stream that runs, or did a millisecond ago, keeps
+// its processor, as prompt as a device), WYE_STANDIN_INIT (the result of cuInit),
+// WYE_STANDIN_FAULTS ("cuMemcpyAsync:3:700,...": the result of the n-th call of a function; 0: of
+// each call), WYE_STANDIN_LATENCIES ("cuLaunchKernel:2,kernel:200,...": durations in microseconds).
 //
-// The names of latencies: a function ("cuMemAlloc": each call), "init" (the first call of cuInit), "context" (its creation),
-// "load" (of a kernel into a context: by its first launch there, or before by cuFuncLoad; also the name of its faults),
-// "kernel/add" (at least, of each kernel of this name), "kernel" (of each other kernel, and product of cuBLAS), "copy",
-// "cuEventSynchronize/wake" (the interrupt and the sleeper's return: of a thread that had to wait for an event with
-// CU_EVENT_BLOCKING_SYNC) and "cuStreamSynchronize/wake" (the same for a stream).
+// The names of latencies: a function ("cuMemAlloc": each call), "init" (the first call of cuInit),
+// "context" (its creation), "load" (of a kernel into a context: by its first launch there, or
+// before by cuFuncLoad; also the name of its faults), "kernel/add" (at least, of each kernel of
+// this name), "kernel" (of each other kernel, and product of cuBLAS), "copy",
+// "cuEventSynchronize/wake" (the interrupt and the sleeper's return: of a thread that had to wait
+// for an event with CU_EVENT_BLOCKING_SYNC) and "cuStreamSynchronize/wake" (the same for a stream).
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -217,7 +222,8 @@ WYE_EXPORT long wye_standin_calls(const char* name) {
   const auto found = world().calls.find(name);
   return found == world().calls.end() ? 0 : found->second;
 }
-/// Returns the number of live objects: "device" and "pinned" memory, "contexts", and any other kind ("streams").
+/// Returns the number of live objects: "device" and "pinned" memory, "contexts", and any other kind
+/// ("streams").
 WYE_EXPORT long wye_standin_alive(const char* what) {
   World& w = world();
   const std::lock_guard lock(w.mutex);

@@ -17,7 +17,8 @@ struct Mark {
   bool reached = false;
   Moment moment{};  // of a stream
 };
-/// Waits for a mark. Returns the state of the device then. A thread that had to wait then spends `wake`, if it is not null.
+/// Waits for a mark. Returns the state of the device then. A thread that had to wait then spends
+/// `wake`, if it is not null.
 CUresult wait_for(Mark& mark, Latency* wake = nullptr);
 
 /// A thread that runs its operations one after the other.
@@ -47,8 +48,9 @@ class Queue {
   std::thread thread_;
 };
 
-/// Runs a kernel on this thread, and its blocks on helper threads too if there are several. Returns the error. Each thread has
-/// its own helpers: two streams with common helpers would be ordered by them.
+/// Runs a kernel on this thread, and its blocks on helper threads too if there are several. Returns
+/// the error. Each thread has its own helpers: two streams with common helpers would be ordered by
+/// them.
 std::string run_kernel(const twin::Launch& launch);
 
 /// A stream: its queue, and its team for graphs.
@@ -70,7 +72,8 @@ struct Event {
   Event(CUcontext in, bool sleeps) : context(in), blocking(sleeps) {}
   const CUcontext context;
   const bool blocking;  // a thread that waits for it sleeps
-  /// Marks the present contents of a stream, or returns the last mark. Any thread may call it, as in a driver.
+  /// Marks the present contents of a stream, or returns the last mark. Any thread may call it, as
+  /// in a driver.
   void record(Stream& stream) {
     const std::lock_guard lock(mutex_);
     mark_ = stream.mark();

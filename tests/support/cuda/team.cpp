@@ -13,7 +13,8 @@ std::size_t most_at_once() {
   return most;
 }
 
-/// Runs a node behind those that it waits for. They are complete: the loads tell ThreadSanitizer so.
+/// Runs a node behind those that it waits for. They are complete: the loads tell ThreadSanitizer
+/// so.
 void run_node(GraphRun& run, std::size_t i) {
   (void)run.has_begun.load(std::memory_order_acquire);
   GraphRun::Node& node = run.nodes[i];

@@ -19,16 +19,18 @@ struct GraphRun {
   std::atomic<bool> has_begun{false};
 };
 
-/// Threads, created when the nodes of a graph first fork. To ThreadSanitizer nothing orders two nodes but the edges between
-/// them: the team's own lock is hidden from it. Nodes that are ready at the same time run on different threads.
+/// Threads, created when the nodes of a graph first fork. To ThreadSanitizer nothing orders two
+/// nodes but the edges between them: the team's own lock is hidden from it. Nodes that are ready at
+/// the same time run on different threads.
 class Team {
  public:
   Team() = default;
   Team(const Team&) = delete;
   /// Ends the threads.
   ~Team();
-  /// Runs each node when those that it waits for are complete, and returns when all are. If more nodes are ready than threads
-  /// are idle, their order is random. The thread of the stream calls it.
+  /// Runs each node when those that it waits for are complete, and returns when all are. If more
+  /// nodes are ready than threads are idle, their order is random. The thread of the stream calls
+  /// it.
   void run(GraphRun& run);
 
  private:

@@ -1,8 +1,10 @@
 #pragma once
-// The state that all parts of the stand-in share, the scripted faults, and the macros for entry points.
+// The state that all parts of the stand-in share, the scripted faults, and the macros for entry
+// points.
 //
-// An entry point is a function CUresult Name(...) of namespace standin, in the file of its subject, and a line in that file's
-// WYE_ENTRY_POINTS: WYE_ENTRY(Name, the version it came with). A new file of this folder is found by the build.
+// An entry point is a function CUresult Name(...) of namespace standin, in the file of its subject,
+// and a line in that file's WYE_ENTRY_POINTS: WYE_ENTRY(Name, the version it came with). A new file
+// of this folder is found by the build.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
@@ -40,8 +42,8 @@ extern "C" {
 
 namespace standin {
 
-/// While it exists, ThreadSanitizer ignores this thread: the stand-in's own locks, which a device does not have, would
-/// order independent work, and races would not be found.
+/// While it exists, ThreadSanitizer ignores this thread: the stand-in's own locks, which a device
+/// does not have, would order independent work, and races would not be found.
 class Unseen {
  public:
   Unseen() {
@@ -114,7 +116,8 @@ struct PoolMemory {
   bool ended = false;
 };
 
-/// A moment in the order of operations (order.hpp): for each stream, by its number, how many of its operations are complete.
+/// A moment in the order of operations (order.hpp): for each stream, by its number, how many of its
+/// operations are complete.
 using Moment = std::map<unsigned, std::uint64_t>;
 
 struct Allocation {
@@ -131,7 +134,8 @@ struct Allocation {
   bool is_freed = false;
 };
 
-/// The twins of the kernels of one file, compiled for the devices from an architecture on (70: for all).
+/// The twins of the kernels of one file, compiled for the devices from an architecture on (70: for
+/// all).
 struct Twins {
   int architecture = 70;
   std::map<std::string, const twin::Kernel*> kernels;
@@ -143,7 +147,8 @@ struct Object {
   void (*destroy)(void*);
 };
 
-/// The whole state. Its mutex is never held while an operation of a stream runs: it would order independent work.
+/// The whole state. Its mutex is never held while an operation of a stream runs: it would order
+/// independent work.
 struct World {
   std::mutex mutex;
   std::map<std::string, long> calls;
@@ -171,7 +176,8 @@ struct World {
 };
 World& world();
 
-/// A thread's stack of contexts. It is never destroyed: static objects may call after the thread's own have ended.
+/// A thread's stack of contexts. It is never destroyed: static objects may call after the thread's
+/// own have ended.
 class Contexts {
  public:
   bool empty() const { return size_ == 0; }
@@ -204,7 +210,8 @@ inline int current_device() { return device_of(contexts.back()); }
 void break_device(int code, const char* what);
 inline bool broken() { return world().sticky != 0; }
 inline CUresult state() { return static_cast<CUresult>(world().sticky.load()); }
-/// Spends the latency of a function, and returns the scripted result of its n-th call; 0: its own result.
+/// Spends the latency of a function, and returns the scripted result of its n-th call; 0: its own
+/// result.
 int scripted(const char* name);
 /// Returns the latency of a name; null: none is set.
 Latency* latency(std::string_view name);

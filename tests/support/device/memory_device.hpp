@@ -1,5 +1,6 @@
 #pragma once
-/// A device whose memory a test sets. Its buffers are memory of the host, and its lanes copy and fill at once.
+/// A device whose memory a test sets. Its buffers are memory of the host, and its lanes copy and
+/// fill at once.
 #include <algorithm>
 #include <array>
 #include <atomic>

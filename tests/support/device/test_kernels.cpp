@@ -156,7 +156,8 @@ Result<std::vector<std::byte>> spirv(const std::string& source, const std::strin
 
 #if WYE_WITH_CUDA
 
-/// All test kernels of tests/support/cuda/test_kernels.cu in one cubin; compiled once for each architecture.
+/// All test kernels of tests/support/cuda/test_kernels.cu in one cubin; compiled once for each
+/// architecture.
 Result<std::vector<std::byte>> cubin(const std::string& architecture) {
   static std::mutex mutex;
   static std::map<std::string, std::vector<std::byte>> known;

@@ -28,7 +28,8 @@ enum class Twin {
 /// Errors: unsupported if this build has no compiler for `language`; compile_failed.
 Result<device::Artefact> test_kernel(std::string_view name, std::string_view language, Twin twin);
 
-/// Returns the artefact of a test kernel for a device, in its preferred language except native functions.
+/// Returns the artefact of a test kernel for a device, in its preferred language except native
+/// functions.
 /// Errors: as above; unavailable if there is no compiler of CUDA C++.
 Result<device::Artefact> test_kernel(std::string_view name, const device::DeviceBase& device, Twin twin);
 

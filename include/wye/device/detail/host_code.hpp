@@ -6,9 +6,7 @@
 
 #include <span>
 
-namespace wye {
-inline namespace v0 {
-namespace device {
+namespace wye::inline v0::device {
 
 /// Code that runs in this process. It may throw; the caller catches.
 /// Threads: `run` is called from several threads at once, with disjoint ranges.
@@ -19,6 +17,4 @@ class HostCode {
   virtual void run(Range range, std::span<const detail::Operand> operands, const StopToken& stop) const = 0;
 };
 
-}  // namespace device
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::device

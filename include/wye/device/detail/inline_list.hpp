@@ -8,11 +8,10 @@
 #include <type_traits>
 #include <utility>
 
-namespace wye {
-inline namespace v0 {
-namespace detail {
+namespace wye::inline v0::detail {
 
-/// A list of `T` that allocates memory only for more than `N` elements. Moving it moves the elements that it has.
+/// A list of `T` that allocates memory only for more than `N` elements. Moving it moves the
+/// elements that it has.
 /// Threads: thread-compatible.
 template <class T, std::size_t N>
 class InlineList {
@@ -47,7 +46,8 @@ class InlineList {
     return added;
   }
   void push_back(T element) { emplace_back(std::move(element)); }
-  /// Allocates memory for `n` elements in all: adding up to these does not throw. Grows geometrically.
+  /// Allocates memory for `n` elements in all: adding up to these does not throw. Grows
+  /// geometrically.
   void reserve(std::size_t n) {
     if (n > capacity_) grow(std::max(n, 2 * std::size_t{capacity_}));
   }
@@ -77,7 +77,8 @@ class InlineList {
   }
   /// Throws: std::bad_alloc, also beyond 2^32 elements.
   void grow(std::size_t capacity) {
-    // Not thrown here, because the application may be compiled without exceptions: so much memory is refused.
+    // Not thrown here, because the application may be compiled without exceptions: so much memory
+    // is refused.
     if (capacity > std::numeric_limits<std::uint32_t>::max())
       capacity = std::numeric_limits<std::size_t>::max();
     T* const memory = std::allocator<T>().allocate(capacity);
@@ -102,6 +103,4 @@ class InlineList {
   };
 };
 
-}  // namespace detail
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::detail

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace detail {
 
-/// Converts to any type. Never called: the conversions tell how many initializers an aggregate takes.
+/// Converts to any type. Never called: the conversions tell how many initializers an aggregate
+/// takes.
 struct AnyValue {
   template <class U>
   operator U() const noexcept;  // NOLINT: implicit, as an initializer is
@@ -52,7 +52,8 @@ inline constexpr std::size_t most_bound_members = 32;
 /// The most numbers of one struct, with those of nested structs and arrays.
 inline constexpr std::size_t most_members = 1024;
 
-/// Returns the number of initializers of `T`. A member array takes one for each element: its braces are left out.
+/// Returns the number of initializers of `T`. A member array takes one for each element: its braces
+/// are left out.
 template <class T, std::size_t n = 0>
 consteval std::size_t initializers() {
   if constexpr (n > most_initializers)
@@ -63,7 +64,8 @@ consteval std::size_t initializers() {
     return n;
 }
 
-/// Returns how many of the `n` initializers of `T` belong to the member that begins with number `at`.
+/// Returns how many of the `n` initializers of `T` belong to the member that begins with number
+/// `at`.
 template <class T, std::size_t at, std::size_t n, std::size_t tried = n - at>
 consteval std::size_t initializers_of_member() {
   if constexpr (tried <= 1 || !takes_nested<T>(Indices<at>{}, Indices<2>{}, Indices<0>{}))
@@ -86,7 +88,8 @@ consteval std::size_t count_members() {
     return count_members<T, n, at + initializers_of_member<T, at, n>(), members + 1>();
 }
 
-/// Returns the number of members that structured bindings decompose; 0 if `T` is no such struct or has too many.
+/// Returns the number of members that structured bindings decompose; 0 if `T` is no such struct or
+/// has too many.
 template <class T>
 consteval std::size_t bound_members() {
   if constexpr (!std::is_class_v<T> || !std::is_aggregate_v<T> || !reads_members<T>)
@@ -228,7 +231,8 @@ void with_members(const T& value, F f) {
 template <class M>
 void append_members(std::vector<SlotMember>& to, std::uint32_t offset);
 
-/// Appends the numbers of a struct. If structured bindings cannot decompose it, appends it as bytes of an unknown kind.
+/// Appends the numbers of a struct. If structured bindings cannot decompose it, appends it as bytes
+/// of an unknown kind.
 template <class T>
 void append_struct(std::vector<SlotMember>& to, std::uint32_t offset) {
   const std::size_t before = to.size();
@@ -290,5 +294,4 @@ std::vector<SlotMember> members_of() {
 
 }  // namespace detail
 
-}  // namespace v0
 }  // namespace wye

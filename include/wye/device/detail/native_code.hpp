@@ -8,8 +8,7 @@
 #include <cstdint>
 #include <span>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace detail {
 
@@ -29,7 +28,8 @@ namespace device {
 class NativeCode {
  public:
   virtual ~NativeCode() = default;
-  /// Submits the work of `grid` items to `lane` and does not wait for it. `arguments` are in the order of the schema.
+  /// Submits the work of `grid` items to `lane` and does not wait for it. `arguments` are in the
+  /// order of the schema.
   virtual Result<void> enqueue(const NativeLane& lane, Extent3 grid,
                                std::span<const detail::NativeArgument> arguments) const = 0;
   /// Returns the test for devices; null if every device of the backend can run this code.
@@ -38,5 +38,4 @@ class NativeCode {
 
 }  // namespace device
 
-}  // namespace v0
 }  // namespace wye

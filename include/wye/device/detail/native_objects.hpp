@@ -6,8 +6,7 @@
 #include <string>
 #include <type_traits>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace detail {
 
@@ -47,5 +46,4 @@ Handle handle_of(std::uint64_t number) noexcept {
 
 }  // namespace detail
 
-}  // namespace v0
 }  // namespace wye

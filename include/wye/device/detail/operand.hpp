@@ -1,5 +1,6 @@
 #pragma once
-/// Operands: the type-erased arguments of a call. Hosts pass host memory, buffers, arrays, scratch memory and values.
+/// Operands: the type-erased arguments of a call. Hosts pass host memory, buffers, arrays, scratch
+/// memory and values.
 #include <wye/base/bytes.hpp>
 #include <wye/base/extent.hpp>
 #include <wye/base/result.hpp>
@@ -17,12 +18,12 @@
 #include <utility>
 #include <vector>
 
-namespace wye {
-inline namespace v0 {
+namespace wye::inline v0 {
 
 namespace device {
 
-/// An object that an operand keeps alive: a buffer of a backend, an array of the data room, the bytes of a large struct.
+/// An object that an operand keeps alive: a buffer of a backend, an array of the data room, the
+/// bytes of a large struct.
 class WYE_API Retained {
  public:
   virtual ~Retained();
@@ -64,8 +65,8 @@ class Operand {
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     return Bytes{size != 0 && count > most / size ? most : count * size};
   }
-  /// Returns elements [first, first + n) of this operand. A slice beyond the end has a count of 2^64 - 1, and a job
-  /// that gets it returns `invalid_argument`.
+  /// Returns elements [first, first + n) of this operand. A slice beyond the end has a count of
+  /// 2^64 - 1, and a job that gets it returns `invalid_argument`.
   Operand slice(std::uint64_t first, std::uint64_t n) const {
     Operand part = *this;
     if (first > count || n > count - first) {
@@ -114,5 +115,4 @@ class Operand {
 
 }  // namespace detail
 
-}  // namespace v0
 }  // namespace wye

@@ -1,5 +1,6 @@
 #pragma once
-/// The functions of the library that the headers of `interop` call. Objects of drivers are numbers here.
+/// The functions of the library that the headers of `interop` call. Objects of drivers are numbers
+/// here.
 #include <wye/base/result.hpp>
 #include <wye/device/buffer.hpp>
 #include <wye/device/detail/native_objects.hpp>
@@ -10,10 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace wye {
-inline namespace v0 {
-namespace interop {
-namespace detail {
+namespace wye::inline v0::interop::detail {
 
 using wye::detail::handle_of;
 using wye::detail::NativeMemory;
@@ -37,7 +35,4 @@ WYE_API Result<void> follow(std::string_view backend, std::uint64_t queue, const
 /// Errors: invalid_argument, unsupported, device_lost.
 WYE_API Result<SyncPoint> adopt(const Device& device, const NativePoint& point);
 
-}  // namespace detail
-}  // namespace interop
-}  // namespace v0
-}  // namespace wye
+}  // namespace wye::interop::detail

@@ -1,5 +1,5 @@
-// A stand-in for cuBLAS: the functions that wye calls. Like cuBLAS, it is found by its name in the loader's folders. Its
-// functions are scripted as the driver's are.
+// A stand-in for cuBLAS: the functions that wye calls. Like cuBLAS, it is found by its name in the
+// loader's folders. Its functions are scripted as the driver's are.
 #include "products.hpp"
 
 namespace {

@@ -1,5 +1,6 @@
-// A stand-in for cuBLASLt: the functions that wye calls, with the attributes that it sets. It refuses what the documentation
-// refuses, and an algorithm for another product than the one it was found for.
+// A stand-in for cuBLASLt: the functions that wye calls, with the attributes that it sets. It
+// refuses what the documentation refuses, and an algorithm for another product than the one it was
+// found for.
 #include <array>
 
 #include "products.hpp"

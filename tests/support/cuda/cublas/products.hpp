@@ -1,5 +1,6 @@
 #pragma once
-// Products for the stand-ins of cuBLAS and cuBLASLt: on the host, in the order of the stand-in driver's streams.
+// Products for the stand-ins of cuBLAS and cuBLASLt: on the host, in the order of the stand-in
+// driver's streams.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -48,8 +49,8 @@ double number_at(const Matrix& m, std::size_t matrix, std::size_t row, std::size
   }
 }
 
-/// c = activation(alpha a b + beta added + bias). `bias` has an element for each row of c, or is null. `added` is laid out as
-/// c, and may be c.
+/// c = activation(alpha a b + beta added + bias). `bias` has an element for each row of c, or is
+/// null. `added` is laid out as c, and may be c.
 struct Product {
   Matrix a, b;
   int m, n, k, batch;

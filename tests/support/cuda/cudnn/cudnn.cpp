@@ -1,6 +1,7 @@
-// A stand-in for cuDNN: the functions that wye calls, for graphs of one attention. It refuses all that the documentation forbids.
-// It also checks the addresses of tensors, which the library does not. It has three engines. The first gives different bits each
-// time, and the second needs more workspace than wye offers. wye must take the third.
+// A stand-in for cuDNN: the functions that wye calls, for graphs of one attention. It refuses all
+// that the documentation forbids. It also checks the addresses of tensors, which the library does
+// not. It has three engines. The first gives different bits each time, and the second needs more
+// workspace than wye offers. wye must take the third.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -244,7 +245,8 @@ void attend(const Work& w) {
     }
     std::fill(sums.begin(), sums.end(), 0.0f);
     for (std::size_t j = 0; j < w.keys; ++j) {
-      // As the library does: the largest score is that before scaling, and hidden keys count with a weight of 0.
+      // As the library does: the largest score is that before scaling, and hidden keys count with a
+      // weight of 0.
       const float weight = std::exp((scores[j] - largest) * w.scale);
       all += weight;
       const T rounded(weight);

@@ -1,9 +1,10 @@
-// A stand-in for NVML: the functions that wye calls, for the devices of the stand-in driver. Like NVML, it is found by
-// its name in the loader's folders.
+// A stand-in for NVML: the functions that wye calls, for the devices of the stand-in driver. Like
+// NVML, it is found by its name in the loader's folders.
 //
-// Environment variables set its properties: WYE_STANDIN_DEVICES (1), WYE_STANDIN_MIG (0; 1: its devices are parts of
-// one), WYE_STANDIN_NVML ("nvmlInit_v2:9,...": the result of a function), WYE_STANDIN_SLOW_REASONS (0: the bits of
-// nvmlDeviceGetCurrentClocksThrottleReasons), WYE_STANDIN_ECC (1: errors that were not corrected).
+// Environment variables set its properties: WYE_STANDIN_DEVICES (1), WYE_STANDIN_MIG (0; 1: its
+// devices are parts of one), WYE_STANDIN_NVML ("nvmlInit_v2:9,...": the result of a function),
+// WYE_STANDIN_SLOW_REASONS (0: the bits of nvmlDeviceGetCurrentClocksThrottleReasons),
+// WYE_STANDIN_ECC (1: errors that were not corrected).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

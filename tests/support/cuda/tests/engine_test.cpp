@@ -1,5 +1,6 @@
-// The engine of the stand-in: correct kernels compute the right results on the host, in every order of their threads, and the
-// engine reports each mistake that it can detect. planted.cpp has mistakes that only sanitizers detect.
+// The engine of the stand-in: correct kernels compute the right results on the host, in every order
+// of their threads, and the engine reports each mistake that it can detect. planted.cpp has
+// mistakes that only sanitizers detect.
 #include <dlfcn.h>
 
 #include <algorithm>

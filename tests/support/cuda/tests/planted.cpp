@@ -1,5 +1,6 @@
-// Plants one mistake per run: wye_cuda_planted NAME right|wrong. The sanitizer of the build reports the mistake and nothing
-// about the correct version. Kernels are those of planted.cu; mistakes between streams are made by calls of the stand-in.
+// Plants one mistake per run: wye_cuda_planted NAME right|wrong. The sanitizer of the build reports
+// the mistake and nothing about the correct version. Kernels are those of planted.cu; mistakes
+// between streams are made by calls of the stand-in.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
@@ -129,7 +130,8 @@ bool second_stream_after(bool waits, std::chrono::milliseconds later) {
 /// Stream B copies the writes of stream A. Returns whether the copy is complete.
 bool second_stream(bool waits) { return second_stream_after(waits, {}); }
 
-/// Like second_stream, but with such a delay that the copy is always complete. The order of A and B is missing as before.
+/// Like second_stream, but with such a delay that the copy is always complete. The order of A and B
+/// is missing as before.
 bool much_later(bool waits) { return second_stream_after(waits, std::chrono::milliseconds(5)); }
 
 /// The host writes to the source of a copy. Returns whether the copy has the contents at the call.
@@ -168,8 +170,8 @@ bool freed(bool waits) {
 
 // ---- graphs ----
 
-/// Launches a graph of two nodes of one kernel, with an edge between them or without. Returns the second of the two numbers
-/// that they share.
+/// Launches a graph of two nodes of one kernel, with an edge between them or without. Returns the
+/// second of the two numbers that they share.
 unsigned two_nodes(const char* name, bool has_edge) {
   const Rig rig;
   CUlibrary library{};
@@ -208,13 +210,16 @@ unsigned two_nodes(const char* name, bool has_edge) {
   return static_cast<const unsigned*>(rig.to)[1];
 }
 
-/// Two kernels that wait for each other. Nodes that ran one after the other would not meet: with an edge they do not.
+/// Two kernels that wait for each other. Nodes that ran one after the other would not meet: with an
+/// edge they do not.
 bool meeting(bool at_once) { return two_nodes("meet", !at_once) == 2; }
 
-/// Two kernels that each add to a number by a read and a write. Without an edge an addition is lost.
+/// Two kernels that each add to a number by a read and a write. Without an edge an addition is
+/// lost.
 bool missing_edge(bool has_edge) { return two_nodes("slow_add", has_edge) == 2; }
 
-/// Two kernels on two streams that wait for each other. If the second is not loaded, its launch waits for the first to end.
+/// Two kernels on two streams that wait for each other. If the second is not loaded, its launch
+/// waits for the first to end.
 bool not_loaded(bool loads) {
   const Rig rig;
   CUlibrary library{};
@@ -255,8 +260,8 @@ constexpr Fault faults[] = {{"second_stream", second_stream},
 
 }  // namespace
 
-/// Arguments: the name of a kernel or of a mistake between streams, then "wrong" or "right". Prints whether the result is
-/// right, if that is known.
+/// Arguments: the name of a kernel or of a mistake between streams, then "wrong" or "right". Prints
+/// whether the result is right, if that is known.
 int main(int count, char** arguments) {
   check(count > 1, "which one?");
   const std::string_view name = arguments[1];
