@@ -239,12 +239,6 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   void stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept;
   void work() noexcept;
-  bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
-  static void on_return(Record* record) noexcept;
-  void return_locked(std::shared_ptr<Record> record) noexcept;
-  void return_expired_locked() noexcept;
-  bool has_expired_locked() const noexcept;
-  Instant first_expiry_locked() noexcept;
   bool run_if_room(base::Lock& lock, Record& record);
   void hold_locked(std::shared_ptr<Record> record) noexcept;
   std::shared_ptr<Record> take_held_locked(TagState& tag) noexcept;
@@ -252,6 +246,14 @@ class Core : public std::enable_shared_from_this<Core> {
   void begin_locked(Record& record, bool is_nested) noexcept;
   void leave_queue_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
+
+  // in_flight.cpp
+  bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
+  static void on_return(Record* record) noexcept;
+  void return_locked(std::shared_ptr<Record> record) noexcept;
+  void return_expired_locked() noexcept;
+  bool has_expired_locked() const noexcept;
+  Instant first_expiry_locked() noexcept;
 
   // memory.cpp
   Result<void> reserve_memory(Record& record, Attempt& attempt, Instant now);
@@ -319,6 +321,8 @@ class Core : public std::enable_shared_from_this<Core> {
     const Instant now = clock_->now();
     sum += now - std::exchange(lap, now);
   }
+
+  // settle.cpp
   Instant settle(Record& record, State from, std::optional<Error> error) noexcept;
   using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
   static Continuations publish(Record& record) noexcept;

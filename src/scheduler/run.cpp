@@ -1,4 +1,4 @@
-// Places, runs and settles one job.
+// Places and runs one job.
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -608,107 +608,6 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   attempt.context().work = record.object();
   attempt.binding.invalidate(error, attempt.began);
   return error;
-}
-
-/// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job
-/// was submitted. Returns the time, or no time if a function of the application has run since it
-/// was read.
-Instant Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
-  if (!record.advance(from, State::settled)) return {};
-  const auto keep = record.shared_from_this();
-  record.settled_at = error || record.ended == Instant() ? clock_->now() : record.ended;
-  record.error = std::move(error);
-  {
-    const base::Lock lock = base::lock_soon(mutex_);
-    if (from == State::running) {
-      --metrics_.running;
-      unlist_locked(record);
-    } else {
-      leave_queue_locked(record);
-      ++users_;
-    }
-    if (TagState* const tag = record.tag_state) {
-      tag->running -= record.counts_for_tag ? 1 : 0;
-      tags_.leave(*tag, from == State::running ? (record.settled_at - record.started) / record.batch_size
-                                               : Duration::zero());
-      if (!record.error) tag->pause.has_no_memory = false;
-      resume_tag_locked(*tag);
-      release_held_locked(*tag);
-    }
-    if (!record.error && !record.has_failed) queues_[record.queue].pause.has_no_memory = false;
-    if (record.mean_run_time && from == State::running && !record.error && !record.has_failed) {
-      const Duration took = (record.settled_at - record.started) / record.batch_size;
-      Duration& mean = *record.mean_run_time;
-      mean = mean == Duration::zero() ? std::max(took, Duration(1)) : mean + (took - mean) / 8;
-    }
-    recent_.add(record, from == State::running);
-    metrics_.batches += record.leads_batch ? 1 : 0;
-    metrics_.batched_jobs += record.batch_size > 1 ? 1 : 0;
-    TypeMetrics none;
-    TypeMetrics& type = record.type_metrics ? *record.type_metrics : none;
-    if (from == State::running) {
-      type.build_time += record.build_time;
-      type.run_time += record.run_time();
-    }
-    if (!record.error) {
-      ++metrics_.completed, ++type.completed;
-      ++completed_on_[record.device];
-    } else if (*record.error == Errc::timed_out) {
-      ++metrics_.timed_out, ++type.timed_out;
-    } else if (*record.error == Errc::cancelled) {
-      ++metrics_.cancelled, ++type.cancelled;
-    } else {
-      ++metrics_.failed, ++type.failed;
-    }
-  }
-  if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
-    pool_->note_run(record.device, record.program ^ record.size.count * 0x9e3779b97f4a7c15,
-                    record.run_time());
-  // The caller's objects are released before the result is visible. The outputs of a job whose
-  // predecessors are not complete fail when these are.
-  base::release_arguments(record.job);
-  record.plan_run.reset();
-  if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
-    (void)pool_->reclaim(*base::state_of(pool_->device(record.extras->prefetched_on)), Bytes{});
-  if (from != State::waiting) fail_outputs(record, record.error);
-  Continuations continuations = publish(record);
-  // Followers of a job whose predecessors are not complete must still follow those:
-  // `on_predecessors_complete`.
-  if (record.completion && from != State::waiting) complete_arrays(record, record.error);
-  call(continuations, record);
-  const Instant now = continuations.empty() ? record.settled_at : Instant();
-  if (from != State::running) {  // the thread that runs a job counts until it has left the job
-    continuations.clear();
-    end_use();
-  }
-  return now;
-}
-
-/// Makes the result visible and returns the continuations to call. From now on `Ticket::then` calls
-/// at once.
-Core::Continuations Core::publish(Record& record) noexcept {
-  Continuations continuations;
-  record.is_settled = true;
-  if (!record.is_watched) return continuations;
-  Parking& parking = record.parking();
-  const base::Lock lock(parking.mutex);
-  if (record.listeners) {
-    continuations.swap(record.listeners->continuations);
-    for (AnyWait* const any : record.listeners->any_waits) any->notify();
-  }
-  parking.gate.wake_all();
-  return continuations;
-}
-
-void Core::call(const Continuations& continuations, Record& record) noexcept {
-  ++functions_on_this_thread;
-  for (const auto& then : continuations) {
-    try {
-      then(record.result());
-    } catch (...) {  // a callback of the application must not end a thread that runs jobs
-    }
-  }
-  --functions_on_this_thread;
 }
 
 }  // namespace wye::scheduler

@@ -1,0 +1,107 @@
+// Jobs that a device runs while no thread waits for them.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "scheduler/core.hpp"
+
+namespace wye::inline v0::scheduler {
+
+/// Leaves a record, whose submission reaches `point`, to the worker that completes it then, or at
+/// `until` (of the steady clock). Returns false if the record stays with the calling thread;
+/// otherwise other threads may have it already.
+bool Core::detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept {
+  const std::shared_ptr<Record> keep = record.shared_from_this();
+  bool is_sooner = false;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    record.run_by = nullptr;
+    record.flight_until = until;
+    record.self = keep;
+    if (!record.advance(State::running, State::in_flight)) return record.self.reset(), false;  // abandoned
+    ++in_flight_;
+    ++callbacks_;
+    if (until < watched_until_ && parked_ > 0) is_sooner = waking_ = true;
+  }
+  if (is_sooner) work_.wake_one();
+  try {
+    if (point.timeline->when(point.value, [raw = &record](const Error*) { on_return(raw); })) return true;
+  } catch (const std::bad_alloc&) {  // like a thread that the system refuses
+  }
+  const base::Lock lock = base::lock_soon(mutex_);
+  --callbacks_;  // this thread counts as a user
+  record.self.reset();
+  if (!record.advance(State::in_flight, State::running)) {  // its time limit has passed, or it was abandoned
+    if (std::exchange(record.is_unattended, false)) return_locked(keep);
+    return true;
+  }
+  --in_flight_;
+  record.run_by = &jobs_on_this_thread;
+  return false;
+}
+
+/// Called on a thread of the device: the submission of a record has completed, or has failed.
+void Core::on_return(Record* record) noexcept {
+  std::shared_ptr<Record> keep = std::move(record->self);
+  Core& core = *record->core;
+  // A worker may settle the record, and the core may end, as soon as the mutex is free.
+  base::Lock lock = base::lock_soon(core.mutex_);
+  if (!record->advance(State::in_flight, State::returned) && !std::exchange(record->is_unattended, false)) {
+    const std::shared_ptr<Core> last = record->core;  // its time limit has passed
+    lock.unlock();
+    keep.reset();
+    lock = base::lock_soon(core.mutex_);
+    --core.callbacks_;
+    core.note_quiet_locked();
+    lock.unlock();
+    return;
+  }
+  --core.callbacks_;
+  core.return_locked(std::move(keep));
+  if (core.call_worker_locked()) core.work_.wake_one();
+}
+
+/// Adds a returned record to the list that workers take from.
+void Core::return_locked(std::shared_ptr<Record> record) noexcept {
+  Record* const last = record.get();
+  last->self_listed = std::move(record);
+  *last_returned_ = last;
+  last_returned_ = &last->next_listed;
+  ready_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Takes back the jobs in flight whose time limit has passed.
+void Core::return_expired_locked() noexcept {
+  if (in_flight_ == 0) return;
+  const Instant now = Clock::steady().now(), shown = clock_ == &Clock::steady() ? now : clock_->now();
+  for (Record* record = active_; record; record = record->active_next)
+    if (record->state == State::in_flight &&
+        (record->flight_until <= now || record->attempt->until <= shown) &&
+        record->advance(State::in_flight, State::returned)) {
+      record->attempt->park =
+          std::min(record->attempt->park, now);  // a clock that was advanced is ahead of it
+      return_locked(record->shared_from_this());
+    }
+}
+
+/// Returns whether the time limit of a job in flight has passed by the clock of this scheduler.
+bool Core::has_expired_locked() const noexcept {
+  const Instant shown = clock_->now();
+  for (const Record* record = active_; record; record = record->active_next)
+    if (record->state == State::in_flight && record->attempt->until <= shown) return true;
+  return false;
+}
+
+Instant Core::first_expiry_locked() noexcept {
+  Instant first = Instant::max();
+  if (paused_ > 0) {
+    for (const Queue& queue : queues_) first = std::min(first, queue.pause.until.value_or(first));
+    tags_.each([&](const TagState& tag) { first = std::min(first, tag.pause.until.value_or(first)); });
+  }
+  if (in_flight_ == 0) return first;
+  for (const Record* record = active_; record; record = record->active_next)
+    if (record->state == State::in_flight) first = std::min(first, record->flight_until);
+  return first;
+}
+
+}  // namespace wye::scheduler
