@@ -127,14 +127,18 @@ TEST_CASE("quiesce waits for the functions of tickets", "[scheduler][quiesce]") 
 TEST_CASE("quiesce waits while a worker holds the last handle of a settled job", "[scheduler][quiesce]") {
   StopPoint destruction;
   SECTION("which holds a host kernel and the objects that this has captured") {
-    Machine machine({scripted("cuda:0")});
+    const auto device = scripted("cuda:0");
+    Machine machine({device});
+    device->hold();
     const auto x = machine.array(std::vector<float>(1, 1.0f));
     auto captured = stops_when_destroyed(destruction);
     auto kernel = test::on_host("captures", [captured](Range, std::span<float>) {});
     captured.reset();
     Job job = kernel(x);
     kernel = test::on_host("other", [](Range, std::span<float>) {});
-    (void)machine.scheduler.submit(std::move(job));
+    (void)machine.scheduler.submit(std::move(job));  // its ticket is dropped at once
+    await([&] { return device->held() != 0; });
+    device->release();
     destruction.await();
     await([&] { return machine.scheduler.metrics().completed == 1; });
     Quiescing quiescing(machine.scheduler);
