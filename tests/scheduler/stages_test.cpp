@@ -263,7 +263,7 @@ TEST_CASE("a job that is cancelled while its attempt fails does not wait for its
   auto blocker = machine.scheduler.submit(test::host_scale()(x, 2.0f), {.on = "vulkan"});
   test::await([&] { return second->held() == 1; });
   auto ticket = machine.scheduler.submit(test::host_scale()(y, 2.0f));
-  stop.reached.get_future().wait();
+  stop.await();
   ticket.cancel();
   CHECK_FALSE(ticket.ready());
   const auto code = std::make_shared<std::promise<Errc>>();
@@ -271,7 +271,7 @@ TEST_CASE("a job that is cancelled while its attempt fails does not wait for its
   ticket.then([code](const Result<Outcome>& result) {
     code->set_value(result ? Errc::internal : result.error().code());
   });
-  stop.opened.set_value();
+  stop.open();
   const bool at_once = settled.wait_for(60s) == std::future_status::ready;
   CHECK(at_once);
   second->release();
