@@ -133,6 +133,9 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<void> close(Instant until) noexcept;
   /// Implements `Scheduler::quiesce`, for a deadline by the clock of the pool.
   Result<void> quiesce(Deadline deadline);
+  /// Calls a function of a ticket whose job has settled on the calling thread, which `quiesce` waits
+  /// for.
+  void call_at_once(const std::function<void(const Result<Outcome>&)>& then, Record& record) noexcept;
   /// Returns the time until which the destructor of the last handle waits for running jobs.
   Instant closes_by() const noexcept {
     return options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady()) : Instant::max();
@@ -324,9 +327,11 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // settle.cpp
   Instant settle(Record& record, State from, std::optional<Error> error) noexcept;
-  using Continuations = std::vector<std::function<void(const Result<Outcome>&)>>;
+  using Continuation = std::function<void(const Result<Outcome>&)>;
+  using Continuations = std::vector<Continuation>;
   static Continuations publish(Record& record) noexcept;
   static void call(const Continuations& continuations, Record& record) noexcept;
+  static void call(const Continuation& then, Record& record) noexcept;
 
   // batch.cpp
   bool may_share(const Record& record) const;

@@ -199,7 +199,7 @@ void Ticket::then(std::function<void(const Result<Outcome>&)> then) {
   } catch (const std::bad_alloc&) {  // `then` was not moved from
     return call(then, scheduler::no_memory_for_then());
   }
-  call(then, record_->result());
+  record_->core->call_at_once(then, *record_);
 }
 
 void Ticket::then(std::function<void(const Result<Outcome>&)> then, const Executor& executor) {

@@ -102,14 +102,25 @@ Core::Continuations Core::publish(Record& record) noexcept {
 }
 
 void Core::call(const Continuations& continuations, Record& record) noexcept {
+  for (const auto& then : continuations) call(then, record);
+}
+
+void Core::call(const Continuation& then, Record& record) noexcept {
   ++functions_on_this_thread;
-  for (const auto& then : continuations) {
-    try {
-      then(record.result());
-    } catch (...) {  // a callback of the application must not end a thread that runs jobs
-    }
+  try {
+    then(record.result());
+  } catch (...) {  // a callback of the application must not end a thread that runs jobs
   }
   --functions_on_this_thread;
+}
+
+void Core::call_at_once(const Continuation& then, Record& record) noexcept {
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    ++users_;
+  }
+  call(then, record);
+  end_use();
 }
 
 }  // namespace wye::scheduler

@@ -213,13 +213,15 @@ TEST_CASE("quiesce returns at its deadline and names the number of jobs that are
 
 TEST_CASE("a thread that runs a job or a function of a ticket cannot quiesce", "[scheduler][quiesce]") {
   Runtime runtime = test::cpu_runtime();
-  std::optional<Result<void>> in_job, in_function, in_cancellation, in_worker;
+  std::optional<Result<void>> in_job, in_function, at_once, in_cancellation, in_worker;
   std::vector<float> x(1, 1.0f), y(1, 1.0f);
   const auto kernel =
       test::on_host("quiesces", [&](Range, std::span<float>) { in_job = runtime.scheduler().quiesce(); });
   Ticket ticket = runtime.submit(kernel(x));
   ticket.then([&](const Result<Outcome>&) { in_function = runtime.scheduler().quiesce(); });
   CHECK_FALSE(test::settled(ticket));
+  ticket.then([&](const Result<Outcome>&) { at_once = runtime.scheduler().quiesce(); });
+  REQUIRE(at_once);  // the job has settled
   REQUIRE(runtime.scheduler().quiesce());
   Latch latch;
   Ticket blocks = runtime.submit(latch.kernel(x));
@@ -230,13 +232,29 @@ TEST_CASE("a thread that runs a job or a function of a ticket cannot quiesce", "
   {
     const auto worker = base::Worker::start("test", [&] { in_worker = runtime.scheduler().quiesce(); });
   }
-  for (const auto* const result : {&in_job, &in_function, &in_cancellation, &in_worker}) {
+  for (const auto* const result : {&in_job, &in_function, &at_once, &in_cancellation, &in_worker}) {
     REQUIRE(result->has_value());
     REQUIRE_FALSE(**result);
     CHECK((*result)->error() == Errc::invalid_argument);
     CHECK((*result)->error().sentence().find("wait for itself") != std::string::npos);
   }
   CHECK(runtime.scheduler().quiesce());
+}
+
+TEST_CASE("quiesce waits for a function of a ticket that an application's thread calls at once",
+          "[scheduler][quiesce]") {
+  Runtime runtime = test::cpu_runtime();
+  std::vector<float> x(1, 1.0f);
+  Ticket ticket = runtime.submit(test::host_scale()(x, 2.0f));
+  REQUIRE(ticket.wait());
+  StopPoint point;
+  test::Thread calls([&] { ticket.then([&](const Result<Outcome>&) { point.pass(); }); });
+  point.await();
+  Quiescing quiescing(runtime.scheduler());
+  CHECK(quiescing.waits());
+  point.open();
+  CHECK(quiescing.get());
+  calls.join();
 }
 
 TEST_CASE("nothing of a job is alive once quiesce has returned", "[scheduler][quiesce]") {
