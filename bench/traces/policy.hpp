@@ -1,7 +1,6 @@
 #pragma once
-/// What becomes of a trace: in the cache itself, and in the plainest form of policies to compare it
-/// with. Every kernel takes one place, and who asks for one that is not there gets it into the
-/// cache.
+/// Replays a trace: in the cache itself, and in the plainest form of the policies to compare it
+/// with. Each kernel takes one place. A request for a kernel that is not cached inserts it.
 #include <wye/cache/shader_cache.hpp>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-/// Replaces operator new with one that counts, and that fails when a test says so. Include it in
-/// one file of a test program: it applies to the whole program.
+/// Replaces operator new: it counts its calls, and fails if a test asks for that. Include it in one
+/// file of a test program: it applies to the whole program.
 #include <atomic>
 #include <cstdlib>
 #include <new>
