@@ -41,7 +41,7 @@ class CountingWatch {
   /// Returns whether it was called since the last call, within some seconds.
   bool was_called() {
     wye::base::Lock lock(mutex_);
-    const bool rung = gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return calls_ > 0; });
+    const bool rung = gate_.wait(lock, wye::Clock::steady().now() + 1min, [&] { return calls_ > 0; });
     calls_ = 0;
     return rung;
   }
@@ -49,7 +49,7 @@ class CountingWatch {
   /// time.
   int calls() {
     wye::base::Lock lock(mutex_);
-    gate_.wait(lock, wye::Clock::steady().now() + 10s, [&] { return calls_ > 0; });
+    gate_.wait(lock, wye::Clock::steady().now() + 1min, [&] { return calls_ > 0; });
     for (int before = 0; before != calls_;) {
       before = calls_;
       gate_.wait(lock, wye::Clock::steady().now() + 200ms, [&] { return calls_ != before; });

@@ -53,7 +53,7 @@ TEST_CASE("a mutex whose owner is killed goes to the next thread", "[base][fork]
   for (int round = 0; round < 5; ++round) {
     RunningChild child([&](RunningChild&) {
       SharedForTest there(folder / "shared");
-      if (!there.memory->mutex.lock(10s)) return 1;
+      if (!there.memory->mutex.lock(1min)) return 1;
       ::raise(SIGKILL);
       return 2;
     });

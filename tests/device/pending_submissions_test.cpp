@@ -143,10 +143,10 @@ TEST_CASE("the waiter calls back for completed values of many lanes on one threa
     CHECK(base::Worker::alive() == before + 1);
     CHECK(called == 0);
     for (const auto& lane : lanes) lane->timeline->driver = 7;
-    CHECK(base::seen_before_parking([&] { return called == 35; }, 10s));
+    CHECK(base::seen_before_parking([&] { return called == 35; }, 1min));
     for (const auto& lane : lanes) f.pending.close(*lane);
     for (const auto& lane : lanes) lane->timeline->driver = 10;
-    CHECK(base::seen_before_parking([&] { return called == 50 && failed == 50; }, 10s));
+    CHECK(base::seen_before_parking([&] { return called == 50 && failed == 50; }, 1min));
     CHECK(called + failed == 100);
     lanes.clear();
     f.waiter.end();

@@ -246,10 +246,10 @@ TEST_CASE("a lane signals the host's semaphore behind its work", "[interop]") {
   auto buffer = lease.buffer<std::uint32_t>(1000).value();
   lease.fill(buffer, 5);
   lease.signal(first);
-  first.wait(10s).value();
+  first.wait(1min).value();
   CHECK(host.value(semaphore) == 3);
   lease.signal(second);  // behind nothing new
-  second.wait(10s).value();
+  second.wait(1min).value();
   CHECK(host.value(semaphore) == 9);
   CHECK(read(lease, buffer) == std::vector<std::uint32_t>(1000, 5));
 }
@@ -273,7 +273,7 @@ TEST_CASE("no access happens before the application's semaphore is signaled, not
   CHECK_FALSE(open.reached());
   CHECK(open.wait(1ms).error() == Errc::timed_out);
   host.signal(gate, 1);
-  lease.wait(10s).value();
+  lease.wait(1min).value();
   CHECK(out == numbers(4096, 2));
 }
 

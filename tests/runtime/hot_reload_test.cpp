@@ -39,7 +39,7 @@ class Reports {
   /// Returns the next reload. Fails the test if none is reported.
   Reload next() {
     base::Lock lock(mutex_);
-    if (!gate_.wait(lock, Clock::steady().now() + 30s, [&] { return !reloads_.empty(); }))
+    if (!gate_.wait(lock, Clock::steady().now() + 1min, [&] { return !reloads_.empty(); }))
       FAIL("Nothing was reloaded.");
     Reload first = std::move(reloads_.front());
     reloads_.pop_front();
@@ -281,7 +281,7 @@ TEST_CASE("an executable in use still works after a reload", "[runtime][reload]"
   lease->dispatch(*before, arguments(*buffer));
   lease->dispatch(*after, arguments(*buffer));
   lease->download(*buffer, x);
-  REQUIRE(lease->wait(30s));
+  REQUIRE(lease->wait(1min));
   CHECK(x.front() == 4);
 }
 

@@ -152,7 +152,7 @@ TEST_CASE("a job settles whichever allocation of its life fails", "[scheduler][n
     (void)test::becomes_true([&] { return ticket.ready(); });
     const bool failed = one_failed();
     REQUIRE(ticket.ready());
-    const auto result = ticket.wait(10s);
+    const auto result = ticket.wait(1min);
     INFO((result ? std::string() : result.error().describe()));
     CHECK(is_of_memory(result));
     const auto healthy = runtime.run(scale(y, 1.0f));
@@ -196,7 +196,7 @@ TEST_CASE("a function is called once with the result or out_of_memory, whichever
     const bool failed = one_failed();
     CHECK(calls == (failed ? 1 : 0));
     latch.open();
-    CHECK(ticket.wait(10s));
+    CHECK(ticket.wait(1min));
     (void)test::becomes_true([&] { return calls > 0; });
     CHECK(calls == 1);
     CHECK(error == (failed ? std::optional(Errc::out_of_memory) : std::nullopt));
@@ -225,10 +225,10 @@ TEST_CASE("jobs that follow each other settle whichever allocation fails", "[sch
     (void)test::becomes_true([&] { return fourth.ready(); });
     const bool failed = one_failed();
     for (Ticket* ticket : {&first, &second, &third, &fourth}) {
-      const auto result = ticket->wait(10s);
+      const auto result = ticket->wait(1min);
       CHECK((result || result.error() != Errc::timed_out));
     }
-    auto values = x.write(10s);
+    auto values = x.write(1min);
     CHECK(values);
     return failed;
   });
@@ -253,11 +253,11 @@ TEST_CASE("cancelling, late and closed jobs settle whichever allocation fails", 
     latch.open();
     runtime.reset();
     const bool failed = one_failed();
-    CHECK(cancelled.wait(10s).error() == Errc::cancelled);
+    CHECK(cancelled.wait(1min).error() == Errc::cancelled);
     CHECK(late_result.error() == Errc::timed_out);
-    const auto at_close = closed.wait(10s);
+    const auto at_close = closed.wait(1min);
     CHECK((at_close || at_close.error() == Errc::closed || at_close.error() == Errc::out_of_memory));
-    CHECK(is_of_memory(blocker.wait(10s)));
+    CHECK(is_of_memory(blocker.wait(1min)));
     return failed;
   });
 }
@@ -276,7 +276,7 @@ TEST_CASE("closing with a deadline abandons a job whichever allocation fails", "
     const bool failed = one_failed();
     REQUIRE_FALSE(closed);
     CHECK(closed.error() == Errc::timed_out);
-    CHECK(ticket.wait(10s).error() == Errc::closed);
+    CHECK(ticket.wait(1min).error() == Errc::closed);
     latch.open();
     REQUIRE(runtime.scheduler().quiesce());
     CHECK(runtime.metrics().pool.active == 0);

@@ -224,7 +224,7 @@ TEST_CASE(
     completed += error ? 0 : 1;
   }
   CHECK(completed >= 5);
-  CHECK(scheduler.close(Deadline(30s)));
+  CHECK(scheduler.close(Deadline(1min)));
 }
 
 TEST_CASE("a kernel that was in flight at three losses of a device runs elsewhere, and other kernels there",

@@ -120,7 +120,7 @@ TEST_CASE("jobs start by priority, then in order of submission", "[scheduler]") 
   CHECK(runtime.metrics().jobs.queued == 4);
   CHECK(runtime.metrics().jobs.running == 1);
   latch.open();
-  for (Ticket& ticket : tickets) CHECK(ticket.wait(10s));
+  for (Ticket& ticket : tickets) CHECK(ticket.wait(1min));
   CHECK(blocker.wait());
   CHECK(order == "h12l");
 }

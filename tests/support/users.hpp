@@ -54,7 +54,7 @@ inline void use_at_once(ContextPool& pool, Scheduler& scheduler,
         const auto done = scheduler.submit(axpy(x, y, 3.0f)).wait();
         const float expected = done ? 7.0f : 1.0f;
         count(done.has_value(), std::all_of(y.begin(), y.end(), [&](float v) { return v == expected; }));
-        auto lease = pool.lease({.deadline = Deadline(std::chrono::seconds(20))});
+        auto lease = pool.lease({.deadline = Deadline(std::chrono::minutes(1))});
         if (!lease) {
           count(false, true);
           continue;

@@ -173,7 +173,7 @@ TEST_CASE("the host can wait for the application's points, and cannot signal the
   ContextPool pool = host.pool();
   auto lease = pool.lease().value();
   const SyncPoint point = interop::sync_point(lease.device(), host.stream).value();
-  point.wait(10s).value();
+  point.wait(1min).value();
   CHECK(point.reached());
   interop::sync_point(lease.device(), host.stream).value().wait().value();
   CHECK(interop::sync_point(lease.device(), CUevent{}).error() == Errc::invalid_argument);

@@ -242,7 +242,7 @@ TEST_CASE("the loss of a device calls back with device_lost, whether the value w
   good(timeline->when(7, note));
   good(gate->when(3, note));
   rig.device().lose("vkQueueSubmit");
-  CHECK(base::seen_before_parking([&] { return told == 3; }, 10s));
+  CHECK(base::seen_before_parking([&] { return told == 3; }, 1min));
   good(gate->when(1, note));
   CHECK(told == 4);
 }
@@ -272,7 +272,7 @@ TEST_CASE("a device ends with its last handle, also right after a callback of it
       std::this_thread::sleep_for(50ms);  // the last handles are dropped meanwhile
     }));
     good(gate->signal(1));
-    REQUIRE(base::seen_before_parking([&] { return called.load(); }, 10s));
+    REQUIRE(base::seen_before_parking([&] { return called.load(); }, 1min));
   }
   CHECK(driver.alive() == before);
   CHECK(base::Worker::alive() == threads);
