@@ -113,6 +113,9 @@ TEST_CASE("the parts of a program together are all of its cases", "[programs]") 
   std::sort(lines.begin(), lines.end());
   CHECK(lines == "\n\n\n\n1234");
   CHECK(part("wye_programs_tests=5/5").empty());
-  for (const char* wrong : {"wye_programs_tests=0/3", "wye_programs_tests=4/3", "wye_programs_tests=x"})
+  CHECK(part("wye_other_tests=5/5,wye_programs_tests=2/2") == "2\n4\n");
+  CHECK(part("wye_programs_tests=2/2,wye_programs=5/5") == "2\n4\n");
+  for (const char* wrong :
+       {"wye_programs_tests=0/3", "wye_programs_tests=4/3", "wye_programs_tests=x", "wye_programs_tests="})
     CHECK(run("[parts]", wrong).end == "exit 2");
 }

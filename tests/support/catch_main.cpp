@@ -1,7 +1,7 @@
 // The main() of the test programs. Catch2 2 compiles its own code here, once.
-//   WYE_TEST_PART=PROGRAM=I/N   the program of this name runs each N-th of its cases, beginning with the I-th (I >= 1)
-//   WYE_TEST_FLAKY=FILE         cases that fail run three times more, each in a process of its own; if all pass, the program
-//                               passes too, and adds a line "flaky: PROGRAM: CASE" to FILE
+//   WYE_TEST_PART=PROGRAM=I/N,...   a program that is named runs each N-th of its cases, beginning with the I-th (I >= 1)
+//   WYE_TEST_FLAKY=FILE             cases that fail run three times more, each in a process of its own; if all pass, the program
+//                                   passes too, and adds a line "flaky: PROGRAM: CASE" to FILE
 // A program that ends by a signal, or whose sanitizer reports something, fails in any case.
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
@@ -17,10 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,6 +96,17 @@ std::string filter_of(std::string_view name) {
   return filter;
 }
 
+/// Returns what `parts` says of a program: "1/3" for b if they are "a=2/2,b=1/3".
+std::optional<std::string> part_of(std::string_view parts, std::string_view program) {
+  while (!parts.empty()) {
+    const std::string_view part = parts.substr(0, parts.find(','));
+    if (part.starts_with(program) && part.substr(program.size()).starts_with('='))
+      return std::string(part.substr(program.size() + 1));
+    parts.remove_prefix(std::min(parts.size(), part.size() + 1));
+  }
+  return std::nullopt;
+}
+
 /// Restricts the session to every `count`-th of its cases, beginning with number `first`. Returns
 /// whether all of these can have run, once the session has run.
 std::function<bool()> take_part(Catch::Session& session, std::size_t first, std::size_t count) {
@@ -151,7 +164,7 @@ bool are_flaky(const char* program, std::string_view program_name, const std::st
 int main(int argc, char** argv) {
   // As under ctest: the user's own cache is not used.
   ::setenv("WYE_CACHE_DIR", "none", 1);
-  const std::string part = taken("WYE_TEST_PART"), flaky = taken("WYE_TEST_FLAKY"),
+  const std::string parts = taken("WYE_TEST_PART"), flaky = taken("WYE_TEST_FLAKY"),
                     alone = taken("WYE_TEST_ALONE");
   std::string_view program = argv[0];
   program.remove_prefix(program.rfind('/') + 1);  // npos + 1 is 0
@@ -159,11 +172,11 @@ int main(int argc, char** argv) {
   Catch::Session session;
   if (const int wrong = session.applyCommandLine(argc, argv)) return wrong;
   std::function<bool()> all_ran = [&] { return alone.empty() || ran == std::vector<std::string>{alone}; };
-  if (part.starts_with(std::string(program) + "=")) {
+  if (const auto part = part_of(parts, program)) {
     unsigned first = 0, count = 0;
-    const bool is_read = std::sscanf(part.c_str() + program.size() + 1, "%u/%u", &first, &count) == 2;
+    const bool is_read = std::sscanf(part->c_str(), "%u/%u", &first, &count) == 2;
     if (!is_read || first < 1 || first > count) {
-      std::fprintf(stderr, "WYE_TEST_PART (%s) is not PROGRAM=I/N with 1 <= I <= N.\n", part.c_str());
+      std::fprintf(stderr, "WYE_TEST_PART (%s) is not PROGRAM=I/N,... with 1 <= I <= N.\n", parts.c_str());
       return 2;
     }
     all_ran = take_part(session, first, count);
