@@ -183,7 +183,7 @@ TEST_CASE("a driver that miscompiles an operation fails the check of it", "[runt
 }
 
 TEST_CASE("each kernel of a check is needed: a wrong result of it alone is found",
-          "[runtime][qualification]") {
+          "[runtime][qualification][no_tsan]") {
   const auto real = vulkan();
   if (!real) return;
   for (const runtime::KernelCheck& wrong : runtime::kernel_checks()) {

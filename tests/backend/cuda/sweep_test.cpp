@@ -7,6 +7,7 @@
 #include "backend/cuda/files.hpp"
 #include "backend/cuda/rig.hpp"
 #include "device/native.hpp"
+#include "support/random_cases.hpp"
 
 namespace wye::test {
 namespace {
@@ -235,10 +236,12 @@ TEST_CASE("any call of the driver may fail", "[cuda][no_tsan]") {
   int theirs = 0;
   stand_in.push(&theirs);
   std::size_t runs = 0, errors = 0, reached = 0;
+  unsigned step = 0;
   for (const std::string& function : functions) {
     const Part& part = part_of(function);
     const std::size_t reached_before = reached;
     for (const int code : {1, 2, 46, 400, 600, 700, 719, 214, 710, 999}) {
+      if (!is_of_part(step++)) continue;
       for (long n = 1;; ++n) {
         stand_in.reset();
         // Without a duration of each poll, their number would depend on the machine.
@@ -289,7 +292,7 @@ TEST_CASE("any call of the driver may fail", "[cuda][no_tsan]") {
   stand_in.pop();
   WARN("fault sweep: " << functions.size() << " functions, " << runs << " runs, " << reached
                        << " faults met, " << errors << " of them an error of the caller's");
-  CHECK(reached > 1000);
+  CHECK(reached > 1000 / part_asked().divisor);
 }
 
 }  // namespace wye::test

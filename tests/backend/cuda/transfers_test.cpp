@@ -7,11 +7,12 @@
 #include "backend/cuda/files.hpp"
 #include "backend/cuda/rig.hpp"
 #include "device/native.hpp"
+#include "support/sanitizers.hpp"
 
 namespace wye::test {
 namespace {
 
-constexpr std::size_t large = 64u << 20;
+constexpr std::size_t large = under_tsan ? 24u << 20 : 64u << 20;
 constexpr std::size_t chunk = cuda::Staging::largest_chunk, part = cuda::Staging::part;
 
 std::shared_ptr<DeviceBase> open_pinning(Bytes pinned) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backend/vulkan/rig.hpp"
+#include "support/sanitizers.hpp"
 
 namespace wye::test {
 namespace {
@@ -163,7 +164,7 @@ TEST_CASE("random programs are right if shared memory is not coherent", "[vulkan
 }
 
 TEST_CASE("random programs are right if downloads are large and in place", "[vulkan]") {
-  run({}, 5, 600000, 40);
+  run({}, 5, under_tsan ? 150000 : 600000, 40);
 }
 
 TEST_CASE("random programs are right if parameters spill", "[vulkan]") {

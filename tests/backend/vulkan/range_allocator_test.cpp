@@ -11,7 +11,7 @@ namespace {
 
 using vulkan::RangeAllocator;
 
-TEST_CASE("ranges that are taken never overlap, are aligned, and all of it comes back", "[vulkan]") {
+TEST_CASE("ranges that are taken never overlap, are aligned, and all of it comes back", "[vulkan][no_tsan]") {
   for (const std::uint64_t seed : {1u, 2u, 3u, 4u}) {
     std::mt19937_64 random(seed);
     constexpr std::uint64_t size = 1u << 20;
