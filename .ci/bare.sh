@@ -4,16 +4,19 @@
 #   make_bare_again     the same, with the packages that cmake/packages.sh has installed in such a root within the last week
 #   in_bare COMMAND...  runs a command in the clone
 # The clone has the path that the repository has here, so that both share ccache's results. Copied: package sources,
-# certificates, name servers, pip's configuration. Shared: the folders of ccache, of pip and of downloaded packages. Mounts are
-# in a namespace of their own and end with the command. Needs root, and the right to mount.
+# certificates, name servers, pip's configuration. Shared: the folders of ccache, of pip, of PTX and of downloaded packages.
+# Mounts are in a namespace of their own and end with the command. Needs root, and the right to mount.
 bare_home=${HOME:-/root}
 bare_cache=${XDG_CACHE_HOME:-$bare_home/.cache}/wye-bare # roots and packages, for every clone
 bare=$root/build/bare
+export WYE_PTX_STORE="${XDG_CACHE_HOME:-$bare_home/.cache}/wye-ptx" # what NVRTC has made of wye's kernels (cmake/compile_ptx.cmake)
+mkdir -p "$WYE_PTX_STORE" && find "$WYE_PTX_STORE" -type f -mtime +14 -delete
 
 # bare_shared: prints the folders that are the same here and there.
 bare_shared() {
   echo "$(ccache --get-config cache_dir)"
   echo "${XDG_CACHE_HOME:-$bare_home/.cache}/pip"
+  echo "$WYE_PTX_STORE"
 }
 
 is_recent() { [ -n "$(find "$1" -mtime -7 2>/dev/null)" ]; }
@@ -74,7 +77,7 @@ in_bare() { (
   # The rest of the environment belongs to this machine.
   for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z_0-9]*\)=.*/\1/p'); do
     case $name in
-      CI | XDG_CACHE_HOME | CMAKE_CXX_COMPILER_LAUNCHER | PIP_* | CCACHE_* | *_proxy | *_PROXY) ;;
+      CI | XDG_CACHE_HOME | CMAKE_CXX_COMPILER_LAUNCHER | WYE_PTX_STORE | PIP_* | CCACHE_* | *_proxy | *_PROXY) ;;
       *) unset "$name" ;;
     esac
   done

@@ -44,6 +44,7 @@ function(wye_embed_shaders target room types)
   set(include ${PROJECT_SOURCE_DIR}/shaders/include)
   set(output_folder ${PROJECT_BINARY_DIR}/shaders)
   set(script ${PROJECT_SOURCE_DIR}/cmake/embed_shaders.cmake)
+  set(ptx_script ${PROJECT_SOURCE_DIR}/cmake/compile_ptx.cmake)
   if(wye_makes_ptx)
     wye_with_nvrtc(compiler wye_ptx "${WYE_PTX_NVRTC}")
   endif()
@@ -69,8 +70,9 @@ function(wye_embed_shaders target room types)
           # Of wye_ptx it depends as a target only: that is not other code when its rooms are built again.
           add_custom_command(
             OUTPUT ${code}
-            COMMAND ${compiler} ${WYE_PTX_NVRTC} ${include} ${target} wye_${name} ${kernel} ${code}
-            DEPENDS ${kernel} ${headers} ${WYE_PTX_NVRTC}
+            COMMAND ${CMAKE_COMMAND} -D "compiler=${compiler}" -D nvrtc=${WYE_PTX_NVRTC} -D include=${include} -D target=${target}
+              -D function=wye_${name} -D kernel=${kernel} -D output=${code} -P ${ptx_script} -- ${headers}
+            DEPENDS ${kernel} ${headers} ${WYE_PTX_NVRTC} ${ptx_script}
             COMMENT "Compiling ${folder}/${name}.cu for ${target}"
             VERBATIM)
           list(APPEND files ${code})
