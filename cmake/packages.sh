@@ -10,7 +10,7 @@ packages() {
     run) echo libvulkan1 mesa-vulkan-drivers ;;
     tools) echo libcli11-dev ;;
     examples) echo libcairo2-dev libcli11-dev ;;
-    tests) echo catch2 vulkan-validationlayers ;;
+    tests) echo catch2 vulkan-validationlayers lld ;;
     bench) echo libbenchmark-dev libopenblas0-serial libtbb-dev libcli11-dev ;;
     ci) echo git ccache clang clang-format libclang-rt-14-dev lld llvm binutils debootstrap doxygen ;;
     wheels) echo python3-pip ;;
