@@ -24,8 +24,10 @@ read_cpu() {
 }
 
 # step NAME COMMAND...: runs a command, prints its result, its time, its processors' time and ccache's hit rate, and each test
-# that was flaky; if it failed, also the lines of its log that name an error, with those after them, and its end.
+# that was flaky; if it failed, also the lines of its log that name an error, with those after them, and its end. If WYE_STEPS is
+# set, a step whose name this pattern of `grep -E` does not match is left out.
 step() {
+  [ -z "${WYE_STEPS:-}" ] || echo "$1" | grep -qE "$WYE_STEPS" || return 0
   step_name=$1
   shift
   step_log=$logs/$(echo "$step_name" | tr -c 'A-Za-z0-9\n' '_').log
