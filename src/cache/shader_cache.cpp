@@ -51,8 +51,8 @@ void each_usable(const std::vector<AnyKernel>& kernels, const std::vector<Device
 
 }  // namespace
 
-Result<ShaderCache> ShaderCache::open(CacheOptions options, Version header) {
-  if (auto fits = base::check_header(header); !fits) return std::move(fits).error();
+Result<ShaderCache> ShaderCache::open(CacheOptions options, Headers headers) {
+  if (auto fits = base::check_headers<CacheOptions>(headers); !fits) return std::move(fits).error();
   if (options.eviction != Eviction::lru && options.eviction != Eviction::slru)
     return Error(Errc::invalid_argument, "The eviction policy is unknown to this build (lru, slru).");
   if (options.store && !options.directory.empty())

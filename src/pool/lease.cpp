@@ -118,8 +118,8 @@ Result<void> Lease::wait(Deadline deadline) {
   }
 }
 
-Result<ContextPool> ContextPool::open(PoolOptions options, Version header) {
-  if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
+Result<ContextPool> ContextPool::open(PoolOptions options, Headers headers) {
+  if (auto ok = base::check_headers<PoolOptions>(headers); !ok) return std::move(ok).error();
   try {
     auto state = pool::Pool::open(std::move(options));
     if (!state) return std::move(state).error();

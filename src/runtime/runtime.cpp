@@ -78,15 +78,15 @@ Result<void> share_options(RuntimeOptions& options) {
 
 }  // namespace runtime
 
-Result<Runtime> Runtime::open_from_environment(Version header) {
-  if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
+Result<Runtime> Runtime::open_from_environment(Headers headers) {
+  if (auto ok = base::check_headers<RuntimeOptions>(headers); !ok) return std::move(ok).error();
   auto options = RuntimeOptions::from_environment();
   if (!options) return std::move(options).error();
-  return open(*std::move(options), header);
+  return open(*std::move(options), headers);
 }
 
-Result<Runtime> Runtime::open(RuntimeOptions options, Version header) {
-  if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
+Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
+  if (auto ok = base::check_headers<RuntimeOptions>(headers); !ok) return std::move(ok).error();
   try {
     if (auto ok = runtime::share_options(options); !ok) return std::move(ok).error();
     const std::optional<Duration> close_timeout = options.close_timeout;

@@ -124,8 +124,8 @@ Result<Scheduler> open(const ContextPool& pool, std::shared_ptr<device::Executab
 }  // namespace scheduler
 
 Result<Scheduler> Scheduler::open(ContextPool pool, const ShaderCache& cache, SchedulerOptions options,
-                                  Version header) {
-  if (auto ok = base::check_header(header); !ok) return std::move(ok).error();
+                                  Headers headers) {
+  if (auto ok = base::check_headers<SchedulerOptions>(headers); !ok) return std::move(ok).error();
   std::shared_ptr<device::ExecutableProvider> provider = base::state_of(cache);
   if (!provider) return Error(Errc::invalid_argument, "The cache of the scheduler is a moved-from object.");
   return scheduler::open(pool, std::move(provider), std::move(options));

@@ -120,7 +120,7 @@ TEST_CASE("a stop token observes its flag and its time limit", "[base]") {
   CHECK(flag_only.stop_requested());
 }
 
-TEST_CASE("the library has a version and refuses headers of another minor version", "[base]") {
+TEST_CASE("the library has a version and refuses headers of another minor version or layout", "[base]") {
   const wye::Version version = wye::library_version();
   CHECK(version == wye::header_version);
   CHECK(to_string(wye::Version{1, 20, 3}) == "1.20.3");
@@ -128,9 +128,14 @@ TEST_CASE("the library has a version and refuses headers of another minor versio
 
   wye::Version other = version;
   ++other.patch;
-  CHECK(wye::base::check_header(other));
+  CHECK(wye::base::check_headers({other, 100}, 100));
   ++other.minor;
-  const auto refused = wye::base::check_header(other);
+  const auto refused = wye::base::check_headers({other, 100}, 100);
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == wye::Errc::unsupported);
+  const auto larger = wye::base::check_headers({version, 104}, 100);
+  REQUIRE_FALSE(larger);
+  CHECK(larger.error() == wye::Errc::unsupported);
+  CHECK(larger.error().sentence().find("its options have 104 bytes, those of the library 100") !=
+        std::string::npos);
 }

@@ -378,12 +378,11 @@ TEST_CASE("an empty device is an error", "[cache]") {
 }
 
 TEST_CASE("headers of another version are refused with both versions", "[cache]") {
-  CHECK(ShaderCache::open({}, header_version));
   Version patch = header_version, minor = header_version;
   ++patch.patch;
   ++minor.minor;
-  CHECK(ShaderCache::open({}, patch));
-  const auto refused = ShaderCache::open({}, minor);
+  CHECK(ShaderCache::open({}, {patch, sizeof(CacheOptions)}));
+  const auto refused = ShaderCache::open({}, {minor, sizeof(CacheOptions)});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().sentence().find(to_string(minor)) != std::string::npos);
 }

@@ -85,7 +85,10 @@ readme() { # readme FOLDER COMPILER: README's CMakeLists.txt and program, as the
 }
 readme_plugin() { # readme_plugin FOLDER COMPILER: the same project, whose program is a plug-in
   cp "$here/plugin/plugin.cpp" "$1/main.cpp" && sed -i 's/add_executable(app /add_library(app MODULE /' "$1/CMakeLists.txt" &&
-    foreign "$1" "$1/build" && exports_its_own "$1/build/libapp.so" && "$work/plugin_host" "$1/build/libapp.so"
+    foreign "$1" "$1/build" && exports_its_own "$1/build/libapp.so" && "$work/plugin_host" "$1/build/libapp.so" &&
+    foreign "$1" "$1/build" -DCMAKE_CXX_VISIBILITY_PRESET=hidden -DCMAKE_VISIBILITY_INLINES_HIDDEN=ON &&
+    [ "$(nm -DC --defined-only "$1/build/libapp.so" | cut -d' ' -f2- | grep -v '^[WV] .*std::')" = "T use_wye" ] &&
+    "$work/plugin_host" "$1/build/libapp.so"
 }
 readme_fork() { # readme_fork FOLDER: the same project, whose program forks
   cp "$here/fork.cpp" "$1/main.cpp" && cmake --build "$1/build" && "$1/build/app"
@@ -124,6 +127,15 @@ other_version() {
   g++ -std=c++20 -I"$work/other-$flavour" "$here/other_version.cpp" $flags -o "$work/other-$flavour/program" &&
     said=$(LD_LIBRARY_PATH="$libraries" "$work/other-$flavour/program") && echo "$said" &&
     echo "$said" | grep -F "0.99" >/dev/null
+}
+other_layout() {
+  flags=$(PKG_CONFIG_PATH="$pkgconfig" pkg-config --cflags --libs $static wye)
+  g++ -std=c++20 -D_GLIBCXX_DEBUG "$here/other_layout.cpp" $flags -o "$work/layout-$flavour" &&
+    said=$(LD_LIBRARY_PATH="$libraries" "$work/layout-$flavour") && echo "$said" && echo "$said" | grep -c "those of the library"
+}
+other_standard() {
+  fails_saying "wye needs C++20" g++ -std=c++17 -I"$prefix/include" -c "$here/core/program.cpp" -o "$work/older.o" &&
+    [ "$(echo "$output" | grep -c "error:")" -le 3 ]
 }
 
 kernels() { # a copy of the project, of which files are changed
@@ -167,6 +179,7 @@ for flavour in static shared; do
   step "$flavour: pkg-config" with_pkgconfig
   step "$flavour: include folder and libraries alone" without_build_system
   step "$flavour: headers of another version are noticed" other_version
+  step "$flavour: other layouts of the standard library are noticed" other_layout
   step "$flavour: no path of the build in what is installed" no_build_path
   step "$flavour: no empty folder" no_empty_folder
   step "$flavour: every link of the installed pages leads to a file" links
@@ -180,6 +193,7 @@ examples() { # of the source that is no longer where it was built
   done
 }
 is_whole && step "static: the examples without exceptions and RTTI" examples
+step "headers compiled as C++17 say what they need" other_standard
 step "the headers make no unique symbol" headers_make_nothing_unique
 step "static: find_package with clang" \
   foreign_program find_package "$work/find-clang" -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug

@@ -134,9 +134,10 @@ TEST_CASE("options out of range are refused, and so is a backend that does not e
   auto none = ContextPool::open({.backends = {"opengl"}});
   CHECK(none.error() == Errc::not_found);
   CHECK(none.error().sentence().find("has no backend 'opengl' (it has cpu, ") != std::string::npos);
-  CHECK(ContextPool::open(
-            {}, Version{header_version.major, static_cast<std::uint16_t>(header_version.minor + 1), 0})
-            .error() == Errc::unsupported);
+  CHECK(
+      ContextPool::open({}, {Version{header_version.major, header_version.minor + 1, 0}, sizeof(PoolOptions)})
+          .error() == Errc::unsupported);
+  CHECK(ContextPool::open({}, {header_version, sizeof(PoolOptions) + 8}).error() == Errc::unsupported);
 }
 
 TEST_CASE("a partition that contradicts itself is refused with its values", "[pool]") {

@@ -83,7 +83,7 @@ TEST_CASE("a runtime without any device reports a reason for each", "[runtime]")
 }
 
 TEST_CASE("headers of another version are refused with both versions", "[runtime]") {
-  auto refused = Runtime::open({}, Version{0, 99, 0});
+  auto refused = Runtime::open({}, {Version{0, 99, 0}, sizeof(RuntimeOptions)});
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == Errc::unsupported);
   CHECK(refused.error().sentence().find("wye 0.99.0") != std::string::npos);
@@ -144,7 +144,8 @@ TEST_CASE("the three nouns work alone and together", "[runtime]") {
   ShaderCache moved = ShaderCache::open().value();
   const ShaderCache taken = std::move(moved);
   CHECK(Scheduler::open(pool, moved).error() == Errc::invalid_argument);
-  CHECK(Scheduler::open(pool, cache, {}, Version{0, 99, 0}).error() == Errc::unsupported);
+  CHECK(Scheduler::open(pool, cache, {}, {Version{0, 99, 0}, sizeof(SchedulerOptions)}).error() ==
+        Errc::unsupported);
   Scheduler scheduler = Scheduler::open(pool, cache).value();
   CHECK(scheduler.run(scale(values, 2.0f)));
   CHECK(values == out);

@@ -1,8 +1,14 @@
 #pragma once
 /// The version of wye and how it was linked. wye's own build writes `build.hpp`, so a consumer sets
 /// no macro.
+#if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
+#error "wye needs C++20: compile with -std=c++20, or a newer standard."
+#include <wye/needs_cxx20>  // no such file: compilers stop here, before hundreds of other errors
+#endif
+
 #include <wye/base/build.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -41,8 +47,16 @@ struct Version {
 /// The version of the headers this translation unit was compiled with.
 WYE_LOCAL inline constexpr Version header_version{WYE_VERSION_MAJOR, WYE_VERSION_MINOR, WYE_VERSION_PATCH};
 
-/// Returns the version of the loaded library. `open` of Runtime, ContextPool, ShaderCache and
-/// Scheduler refuses headers whose major.minor differs.
+/// The headers that a caller of `open` was compiled with. `open` of Runtime, ContextPool,
+/// ShaderCache and Scheduler refuses them if major.minor of the library differs, or the size of its
+/// options: types of the standard library then have another layout there, for example because of
+/// _GLIBCXX_DEBUG.
+struct Headers {
+  Version version;
+  std::size_t options = 0;  ///< their size in bytes
+};
+
+/// Returns the version of the loaded library.
 /// Threads: thread-safe.
 WYE_API Version library_version() noexcept;
 

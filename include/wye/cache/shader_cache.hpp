@@ -233,7 +233,8 @@ class WYE_API ShaderCache {
   /// Errors: invalid_argument (a directory and a store, an unknown eviction); io (the directory
   ///         cannot be created, or other users can write to it); of a bundle: not_found, corrupt,
   ///         unsupported, io.
-  static Result<ShaderCache> open(CacheOptions options = {}, Version header = header_version);
+  static Result<ShaderCache> open(CacheOptions options = {},
+                                  Headers headers = {header_version, sizeof(CacheOptions)});
 
   /// Returns the executable of `kernel` on `device`; builds it if there is none. An entry in use is
   /// never evicted. A failure of the compiler or device is returned again for ten minutes, or until

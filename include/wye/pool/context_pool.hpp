@@ -325,7 +325,8 @@ class WYE_API ContextPool {
   ///         `Share::machine` also: io (its folder or file cannot be used), corrupt (the file is
   ///         damaged), unsupported (the file is of another version), unavailable (128 processes
   ///         share the processor).
-  static Result<ContextPool> open(PoolOptions options = {}, Version header = header_version);
+  static Result<ContextPool> open(PoolOptions options = {},
+                                  Headers headers = {header_version, sizeof(PoolOptions)});
 
   /// Returns all adapters that the last discovery has found, by `open` or `rescan`. An adapter that
   /// is not usable has the reason. The reference and the list stay valid and unchanged until the

@@ -51,14 +51,17 @@ class WYE_API Runtime {
  public:
   /// Opens every usable device with `RuntimeOptions::from_environment()`. The CPU is always usable.
   /// Errors: those of `from_environment` and of the other `open`.
-  WYE_LOCAL static Result<Runtime> open() { return open_from_environment(header_version); }
+  WYE_LOCAL static Result<Runtime> open() {
+    return open_from_environment({header_version, sizeof(RuntimeOptions)});
+  }
   /// Opens the usable devices of `options.pool.backends`. Reads no environment variable: kernels
   /// are stored only if `options.cache` names a directory or a store.
   /// Errors: invalid_argument (an option, named with its value and range), not_found (a backend
   ///         that this build does not have), unavailable (no usable device, with the reason for
   ///         each), io (the cache directory), unsupported (these headers are of another version
-  ///         than the library).
-  static Result<Runtime> open(RuntimeOptions options, Version header = header_version);
+  ///         than the library, or of another layout).
+  static Result<Runtime> open(RuntimeOptions options,
+                              Headers headers = {header_version, sizeof(RuntimeOptions)});
 
   /// Queues a job; see `Scheduler::submit`.
   [[nodiscard]] Ticket submit(Job job, const JobOptions& options = {});
@@ -126,7 +129,7 @@ class WYE_API Runtime {
  private:
   friend struct detail::Internals;
   explicit Runtime(std::shared_ptr<runtime::State> state) : state_(std::move(state)) {}
-  static Result<Runtime> open_from_environment(Version header);
+  static Result<Runtime> open_from_environment(Headers headers);
   std::shared_ptr<data::ArrayState> make_array(std::span<const std::byte> values, std::uint64_t count,
                                                ElementType element, std::uint32_t size);
   std::shared_ptr<data::ArrayState> borrow_array(std::span<std::byte> memory, std::uint64_t count,

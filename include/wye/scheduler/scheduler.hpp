@@ -200,7 +200,7 @@ class WYE_API Scheduler {
   ///         exist, a `cache` that was moved from), unsupported (these headers are of another
   ///         version than the library).
   static Result<Scheduler> open(ContextPool pool, const ShaderCache& cache, SchedulerOptions options = {},
-                                Version header = header_version);
+                                Headers headers = {header_version, sizeof(SchedulerOptions)});
 
   /// Queues a job. Never fails and never blocks on a device: the ticket returns the error of a job
   /// that cannot run. If `max_queued` jobs wait, it waits unless `when_full` says otherwise. If the

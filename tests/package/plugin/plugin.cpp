@@ -5,7 +5,7 @@
 
 // Opens a runtime on one backend (all: null), runs a workload and a function of this plug-in, and
 // closes it. Returns 0 on success.
-extern "C" int use_wye(const char* backend) {
+extern "C" __attribute__((visibility("default"))) int use_wye(const char* backend) {
   wye::RuntimeOptions options;
   if (backend) options.pool.backends = {backend};
   auto runtime = wye::Runtime::open(options);
