@@ -61,7 +61,9 @@ TEST_CASE("a moved lease still holds its context, once", "[pool]") {
 }
 
 TEST_CASE("a pool that has no context free says so with numbers", "[pool]") {
-  ContextPool pool = open({.backends = {"cpu"}, .lanes_per_device = 2, .lease_timeout = 10ms});
+  ManualClock clock;
+  ContextPool pool =
+      open({.backends = {"cpu"}, .lanes_per_device = 2, .lease_timeout = 10ms, .clock = &clock});
   auto a = pool.lease().value();
   auto b = pool.lease().value();
   auto none = pool.lease();

@@ -170,7 +170,8 @@ TEST_CASE("a request that has waited for `aging` is not overtaken by a new one o
 }
 
 TEST_CASE("the wait for a lease ends when its request is stopped", "[pool]") {
-  ContextPool pool = pool_of({scripted("cuda:0")}, {.lanes_per_device = 1});
+  ManualClock clock;
+  ContextPool pool = pool_of({scripted("cuda:0")}, {.lanes_per_device = 1, .clock = &clock});
   const Lease held = pool.lease({.tag = "preview"}).value();
   std::atomic<bool> stop{false};
   std::thread stopper([&] {

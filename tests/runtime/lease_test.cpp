@@ -13,8 +13,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Runtime open() {
-  return Runtime::open({.pool = {.backends = {"null", "cpu"}, .lanes_per_device = 1},
+Runtime open(const Clock* clock = nullptr) {
+  return Runtime::open({.pool = {.backends = {"null", "cpu"}, .lanes_per_device = 1, .clock = clock},
                         .scheduler = {.preferences = {{workload_types::matrix, 0_B, {"cpu", "null"}},
                                                       {workload_types::matrix, 1_MiB, {"null", "cpu"}},
                                                       {workload_types::image, 0_B, {"cpu"}}}}})
@@ -40,7 +40,8 @@ TEST_CASE("a lease for a workload gets the next device if the preferred one is i
 }
 
 TEST_CASE("the error of a lease for a workload names the workload and the holders", "[runtime]") {
-  Runtime runtime = open();
+  ManualClock clock;
+  Runtime runtime = open(&clock);
   const Lease preview = runtime.lease(workload_types::image, {}, {.tag = "preview"}).value();
   const Lease other = runtime.lease(workload_types::image, {}, {.tag = "export"}).value();
   for (const WorkloadType type : {workload_types::matrix, workload_types::shader_compilation}) {
