@@ -30,8 +30,7 @@ int main() {
                   })},
   });
 
-  // Multiplies row and column numbers in a grid of two dimensions. In a host function, item i is
-  // column i % width of row i / width.
+  // Multiplies row and column numbers in a grid of two dimensions.
   const auto multiply = wye::Kernel<wye::Write<std::uint32_t>, std::uint32_t>::make({
       .name = "multiply",
       .sources = {wye::Glsl{.text = R"(#version 450
@@ -42,10 +41,10 @@ int main() {
                         uvec2 at = gl_GlobalInvocationID.xy;
                         if (at.x < width && at.y < table.length() / width) table[at.y * width + at.x] = at.x * at.y;
                       })"},
-                  wye::host([](wye::Range range, std::span<std::uint32_t> table, std::uint32_t width) {
-                    for (auto i : range)
-                      table[i] =
-                          static_cast<std::uint32_t>(i % width) * static_cast<std::uint32_t>(i / width);
+                  wye::host([](wye::Range range, std::span<std::uint32_t> table, std::uint32_t) {
+                    for (const auto row : range.rows())
+                      for (auto x : row.columns())
+                        table[row.start + x] = static_cast<std::uint32_t>(x * row.y);
                   })},
   });
   if (!sum_rows) return std::puts(sum_rows.error().describe().c_str()), 1;

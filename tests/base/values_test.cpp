@@ -120,6 +120,27 @@ TEST_CASE("a stop token observes its flag and its time limit", "[base]") {
   CHECK(flag_only.stop_requested());
 }
 
+TEST_CASE("the rows of a range have each of its items once", "[base]") {
+  for (const wye::Extent3 grid :
+       {wye::Extent3(7), wye::Extent3(1, 5), wye::Extent3(7, 3), wye::Extent3(4, 3, 2)})
+    for (std::uint64_t first = 0; first <= grid.count(); ++first)
+      for (std::uint64_t last = first; last <= grid.count(); ++last) {
+        std::uint64_t next = first;
+        for (const wye::Range::Row row : wye::Range{first, last, grid}.rows()) {
+          REQUIRE(row.first < row.last);
+          REQUIRE(row.start == (row.z * grid.y + row.y) * grid.x);
+          REQUIRE(row.y < grid.y);
+          for (const std::uint64_t x : row.columns()) {
+            REQUIRE(x < grid.x);
+            REQUIRE(row.start + x == next++);
+          }
+        }
+        REQUIRE(next == last);
+      }
+  for (const wye::Extent3 grid : {wye::Extent3(0, 4), wye::Extent3(4, 0), wye::Extent3(4, 4, 0)})
+    for (const wye::Range::Row row : wye::Range{0, 0, grid}.rows()) FAIL(row.y);
+}
+
 TEST_CASE("the library has a version and refuses headers of another minor version or layout", "[base]") {
   const wye::Version version = wye::library_version();
   CHECK(version == wye::header_version);

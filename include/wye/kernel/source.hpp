@@ -222,8 +222,10 @@ struct Cubin {
 
 /// Options of a host function.
 struct HostOptions {
-  /// Minimum number of items per call; ranges are multiples of it. Zero means the whole dimension:
-  /// `{0, 16}` gives whole rows, 16 at a time. Unset: chosen from the grid.
+  /// Minimum number of items per call; ranges are multiples of it. A function that works on blocks,
+  /// or that does something once per call, gets few short ranges so. Zero means the whole dimension:
+  /// `{0, 16}` gives whole rows, 16 at a time. Unset: chosen from the grid, and a range may begin
+  /// and end within a row.
   std::optional<Extent3> tile = std::nullopt;
 };
 
