@@ -12,6 +12,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/file.hpp"
+#include "base/float_environment.hpp"
 #include "base/text.hpp"
 
 namespace wye::inline v0 {
@@ -55,6 +56,7 @@ std::vector<std::string> DynamicLibrary::find(std::string_view name) {
 }
 
 Result<DynamicLibrary> DynamicLibrary::open(std::initializer_list<std::string_view> names) {
+  const base::DefaultFloatEnvironment environment;  // of initializers
   std::string reasons;
   std::optional<std::string> shortage;
   for (std::string_view candidate : names) {
@@ -82,7 +84,9 @@ DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
 }
 
 DynamicLibrary::~DynamicLibrary() {
-  if (handle_) ::dlclose(handle_);
+  if (!handle_) return;
+  const base::DefaultFloatEnvironment environment;
+  ::dlclose(handle_);
 }
 
 void DynamicLibrary::keep_loaded() const noexcept {

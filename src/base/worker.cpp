@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -44,6 +45,7 @@ void* run_task(void* given) noexcept {
   {
     const std::unique_ptr<Task> task(static_cast<Task*>(given));
     is_worker = true;
+    std::fesetenv(FE_DFL_ENV);  // not that of the thread that started this one
     pthread_setname_np(pthread_self(), task->name.c_str());
     try {
       task->body();

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cfenv>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -279,21 +278,6 @@ class LineMemory {
   std::unique_ptr<std::uint32_t[]> values_;
 };
 
-/// While one lives, its thread compares floats as IEEE 754 says. Hosts may have threads that take
-/// denormal numbers for zeros.
-class ExactComparisons {
- public:
-  ExactComparisons() {
-    std::fegetenv(&before_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ExactComparisons(const ExactComparisons&) = delete;
-  ~ExactComparisons() { std::fesetenv(&before_); }
-
- private:
-  std::fenv_t before_;
-};
-
 /// Sorts lines. Reuses the memory that it needs. Lives on one thread, in one call of a host
 /// function.
 template <class T>
@@ -410,7 +394,6 @@ class LineSorter {
     move_by_digits(from, n, to, next_.data(), digit);
   }
 
-  ExactComparisons exact_;
   std::uint32_t flip_;
   std::array<std::uint32_t, std::size_t{1} << longest_digit> next_{};
   LineMemory<T> some_, other_;

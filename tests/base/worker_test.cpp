@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "base/gate.hpp"
 #include "base/team.hpp"
 #include "support/catch.hpp"
+#include "support/host_float.hpp"
 
 using wye::base::Gate;
 using wye::base::Lock;
@@ -44,6 +46,15 @@ TEST_CASE("a worker whose body throws ends, and the process goes on", "[base]") 
   CHECK(Worker::alive() == before);
 }
 
+TEST_CASE("a worker has the default rounding, not that of the thread that starts it", "[base]") {
+  const wye::test::HostFloat host(1);
+  int seen = -1;
+  {
+    REQUIRE(Worker::start("wye-rounding", [&] { seen = std::fegetround(); }));
+  }
+  CHECK(seen == FE_TONEAREST);
+}
+
 TEST_CASE("a team continues after a task that throws", "[base]") {
   const auto team = wye::base::Team::share(2).value();
   team->post([] { throw std::bad_alloc(); });
@@ -56,7 +67,7 @@ TEST_CASE("a team continues after a task that throws", "[base]") {
     gate.wake_all();
   });
   Lock lock(mutex);
-  CHECK(gate.wait(lock, wye::Clock::steady().now() + std::chrono::seconds(10), [&] { return ran; }));
+  CHECK(gate.wait(lock, wye::Clock::steady().now() + std::chrono::minutes(1), [&] { return ran; }));
 }
 
 TEST_CASE("signals are blocked in a worker, but for those of its own faults", "[base]") {

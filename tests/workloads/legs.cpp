@@ -1,4 +1,5 @@
 #include "legs.hpp"
+#include "support/host_float.hpp"
 #include "support/skip.hpp"
 
 #include <algorithm>
@@ -39,8 +40,14 @@ bool has_leg(std::string_view leg) {
 }
 
 Outcome run(Job job, std::string_view leg) {
-  auto done = the_runtime().submit(std::move(job), {.fallback = Fallback::forbid, .on = leg}).wait();
+  static unsigned calls = 0;
+  const auto [done, environment] = [&] {
+    const HostFloat host(calls++);
+    return std::pair(the_runtime().submit(std::move(job), {.fallback = Fallback::forbid, .on = leg}).wait(),
+                     host.name());
+  }();
   if (!done) FAIL(done.error().describe());
+  UNSCOPED_INFO("the host's floating-point environment: " << environment);
   CHECK(done->backend() == leg);
   return *done;
 }

@@ -32,7 +32,8 @@ const std::vector<std::string>& legs();
 /// Returns whether the machine has `leg`. Reports a skip if not.
 bool has_leg(std::string_view leg);
 
-/// Runs `job` on `leg` and on no other device. Fails the test if the job fails.
+/// Runs `job` on `leg` and on no other device. Fails the test if the job fails. Each call has another
+/// floating-point environment (HostFloat).
 Outcome run(Job job, std::string_view leg);
 
 /// The sentence of a job that is refused before it runs.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/float_environment.hpp"
 #include "base/gate.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -360,6 +361,7 @@ std::optional<Error> Queue::dispatch(const Command& command, std::span<const Ope
   auto chunk = [&](std::uint64_t first, std::uint64_t last) {
     if (failed.load(std::memory_order_relaxed)) return;
     const InsideHostFunction inside;
+    const base::DefaultFloatEnvironment environment;
     try {
       artefact.host->run(Range{first, last, command.items}, operands_, stop);
     } catch (...) {

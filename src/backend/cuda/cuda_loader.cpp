@@ -89,6 +89,7 @@ void CudaDriver::disable(CUresult result, const char* api) noexcept {
 }
 
 Result<void> CudaDriver::load() {
+  const base::DefaultFloatEnvironment environment;
   const auto get = library_.function<PFN_cuGetProcAddress_v12000>("cuGetProcAddress_v2");
   const auto ask_version = library_.function<PFN_cuDriverGetVersion_v2020>("cuDriverGetVersion");
   if (ask_version && ask_version(&version_) == CUDA_SUCCESS && version_ < oldest_driver)

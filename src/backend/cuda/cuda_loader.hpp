@@ -11,6 +11,7 @@
 #include <string>
 
 #include "backend/cuda/cuda_nvml.hpp"
+#include "base/float_environment.hpp"
 
 namespace wye::inline v0::cuda {
 
@@ -115,7 +116,7 @@ namespace wye::inline v0::cuda {
   X(GreenCtxStreamCreate, 12050)
 
 struct DriverTable {
-#define WYE_CUDA_MEMBER(name, version) PFN_cu##name##_v##version name = nullptr;
+#define WYE_CUDA_MEMBER(name, version) base::DriverFunction<PFN_cu##name##_v##version> name;
   WYE_CUDA_FUNCTIONS(WYE_CUDA_MEMBER)
   WYE_CUDA_NEWER_FUNCTIONS(WYE_CUDA_MEMBER)
 #undef WYE_CUDA_MEMBER

@@ -7,10 +7,10 @@ namespace {
 
 /// Writes a function to a table. Returns false if the function is null.
 template <class Function>
-bool put(Function& place, const char* name, PFN_vkVoidFunction real, const Wrap& wrap) {
+bool put(base::DriverFunction<Function>& place, const char* name, PFN_vkVoidFunction real, const Wrap& wrap) {
   if (real && wrap) real = wrap(name, real);
   place = reinterpret_cast<Function>(real);
-  return place != nullptr;
+  return real != nullptr;
 }
 
 Error missing(const char* name) {

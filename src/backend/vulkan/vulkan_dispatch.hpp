@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "backend/vulkan/cooperative_matrix.hpp"
+#include "base/float_environment.hpp"
 
 namespace wye::inline v0::vulkan {
 
@@ -58,9 +59,9 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
   X(GetMemoryFdKHR) X(GetSemaphoreFdKHR)
 // clang-format on
 
-#define WYE_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;
+#define WYE_VULKAN_MEMBER(name) base::DriverFunction<PFN_vk##name> name;
 struct LoaderTable {
-  PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;
+  base::DriverFunction<PFN_vkGetInstanceProcAddr> GetInstanceProcAddr;
   WYE_VULKAN_LOADER_FUNCTIONS(WYE_VULKAN_MEMBER)
 };
 struct InstanceTable {

@@ -175,8 +175,9 @@ Result<void> VulkanInstance::create(const LoaderTable& loader, bool validate) {
   auto table = load_instance(loader, handle, wrap);
   if (!table) {
     // The instance has no function table yet, so vkDestroyInstance comes from the loader.
-    if (const auto destroy = loader.GetInstanceProcAddr(handle, "vkDestroyInstance"))
-      reinterpret_cast<PFN_vkDestroyInstance>(destroy)(handle, nullptr);
+    const base::DriverFunction destroy(
+        reinterpret_cast<PFN_vkDestroyInstance>(loader.GetInstanceProcAddr(handle, "vkDestroyInstance")));
+    if (destroy) destroy(handle, nullptr);
     handle = VK_NULL_HANDLE;
     return std::move(table).error();
   }

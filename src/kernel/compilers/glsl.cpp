@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/float_environment.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "kernel/compilers/diagnostics.hpp"
@@ -304,6 +305,7 @@ class Shaderc final : public GlslCompiler {
   Result<std::vector<std::uint32_t>> compile(const Glsl& source, const std::vector<SourceText>& texts,
                                              const std::string& kernel,
                                              std::vector<Diagnostic>* warnings) const override {
+    const base::DefaultFloatEnvironment environment;
     const auto refuse = [&](std::uint32_t line, std::string what) {
       return compile_error(kernel, {{.file = texts.front().shown, .line = line, .text = std::move(what)}});
     };

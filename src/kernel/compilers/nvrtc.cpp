@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/float_environment.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "kernel/compilers/diagnostics.hpp"
@@ -243,6 +244,7 @@ class Nvrtc final : public CudaCompiler {
                                          const ToolkitHeaders& headers, const std::string& kernel,
                                          const CudaTarget& target,
                                          std::vector<Diagnostic>* warnings) const override {
+    const base::DefaultFloatEnvironment environment;
     if (!knows(target.architecture))
       return Error(Errc::unsupported,
                    base::text("Kernel '{}' cannot be compiled for {}: {} supports sm_{} to sm_{}.", kernel,

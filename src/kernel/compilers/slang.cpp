@@ -4,6 +4,7 @@
 #include <mutex>
 #include <span>
 
+#include "base/float_environment.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 
@@ -507,6 +508,7 @@ class OpenedSlang final : public SlangCompiler {
 
   Result<Made> compile(const Slang& source, const std::vector<SourceText>& texts, const std::string& kernel,
                        Target target, std::vector<Diagnostic>* warnings) const override {
+    const base::DefaultFloatEnvironment environment;
     const Result<Library>& library = opened();
     if (!library) return library.error();
     return run_compiler([&]() -> Result<Made> {
