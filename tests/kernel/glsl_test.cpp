@@ -78,15 +78,35 @@ TEST_CASE("the shown file name does not get into the code, even by __FILE__", "[
         *compiler->compile({.text = text, .file = "b"}, "k"));
 }
 
+TEST_CASE("errors of GLSL name the extension that is missing", "[kernel]") {
+  const auto held = GlslCompiler::share();
+  const auto of = [](const std::string& statement) {
+    return sentence({.text = "#version 450\nvoid main() {\n  " + statement + "\n}"});
+  };
+  CHECK(
+      of("float16_t h = float16_t(1);")
+          .starts_with("Kernel 'scale' does not compile: scale.comp:3:3: 'float16_t' : undeclared identifier "
+                       "(needs '#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require')"));
+  CHECK(of("u64vec2 a;").find("GL_EXT_shader_explicit_arithmetic_types_int64 : require") !=
+        std::string::npos);
+  CHECK(
+      of("float x = subgroupAdd(1.0);") ==
+      "Kernel 'scale' does not compile: scale.comp:3:13: 'subgroupAdd' : required extension not requested: "
+      "GL_KHR_shader_subgroup_arithmetic (needs '#extension GL_KHR_shader_subgroup_arithmetic : require').");
+  CHECK(of("unknown x;").find("needs") == std::string::npos);
+}
+
 TEST_CASE("errors of GLSL name file and line", "[kernel]") {
   const auto held = GlslCompiler::share();
   CHECK(sentence({.text = "#version 450\nvoid main() {\n  int a = ;\n}"}) ==
         "Kernel 'scale' does not compile: scale.comp:3: syntax error, unexpected SEMICOLON.");
   CHECK(sentence({.text = "#version 450\nvoid main() { a = 1; }", .file = "x.glsl"}) ==
         "Kernel 'scale' does not compile: x.glsl:2:15: 'a' : undeclared identifier.");
-  // A word that the line has twice has no column.
+  // All places of an undeclared word are wrong; of another word that the line has twice, one may be right.
   CHECK(sentence({.text = "#version 450\nvoid main() { a = a; }", .file = "x.glsl"}) ==
-        "Kernel 'scale' does not compile: x.glsl:2: 'a' : undeclared identifier.");
+        "Kernel 'scale' does not compile: x.glsl:2:15: 'a' : undeclared identifier.");
+  CHECK(sentence({.text = "#version 450\nvoid main() { int a; int a; }", .file = "x.glsl"}) ==
+        "Kernel 'scale' does not compile: x.glsl:2: 'a' : redefinition.");
   CHECK(sentence({.text = "#version 450\nfloat f;"}).find("scale.comp: ") != std::string::npos);
   CHECK(sentence({.text = "#version 450\n#line 70 3\nvoid main() { a = 1; }"}).find("3:70: 'a'") !=
         std::string::npos);

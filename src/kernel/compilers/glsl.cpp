@@ -1,6 +1,7 @@
 #include "kernel/compilers/glsl.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -119,8 +120,8 @@ constexpr std::string_view include_name = "kernel.include.";
 constexpr std::uint32_t generated_line = 999'999'000;
 
 /// Returns the column of the quoted word at the beginning of a message, because the compiler
-/// reports no columns. Returns 0 if the line does not have the word exactly once, or if the source
-/// has `#line`.
+/// reports no columns. Returns 0 if the line does not have the word, or more than once and not for
+/// the same error, or if the source has `#line`.
 std::uint32_t column_of(const Diagnostic& diagnostic, std::string_view text) {
   if (diagnostic.line == 0 || text.find("#line") != text.npos || !diagnostic.text.starts_with("'")) return 0;
   const std::string_view word = word_at(diagnostic.text, 1);
@@ -134,10 +135,46 @@ std::uint32_t column_of(const Diagnostic& diagnostic, std::string_view text) {
   std::uint32_t column = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view here = word_at(text, at);
-    if (here == word && std::exchange(column, static_cast<std::uint32_t>(at + 1)) != 0) return 0;
+    if (here == word) {
+      if (column != 0) return diagnostic.text.ends_with("undeclared identifier") ? column : 0;
+      column = static_cast<std::uint32_t>(at + 1);
+    }
     at += std::max<std::size_t>(here.size(), 1);
   }
   return column;
+}
+
+/// Returns the extension that declares a type; empty if there is none.
+std::string_view extension_of(std::string_view type) {
+  struct Types {
+    std::string_view extension;
+    std::array<std::string_view, 4> beginnings;
+  };
+  constexpr std::array<Types, 5> types{{
+      {"GL_EXT_shader_explicit_arithmetic_types_float16", {"float16_t", "f16vec", "f16mat"}},
+      {"GL_EXT_shader_explicit_arithmetic_types_int8", {"int8_t", "uint8_t", "i8vec", "u8vec"}},
+      {"GL_EXT_shader_explicit_arithmetic_types_int16", {"int16_t", "uint16_t", "i16vec", "u16vec"}},
+      {"GL_EXT_shader_explicit_arithmetic_types_int64", {"int64_t", "uint64_t", "i64vec", "u64vec"}},
+      {"GL_KHR_cooperative_matrix", {"coopmat"}},
+  }};
+  for (const Types& one : types)
+    for (const std::string_view beginning : one.beginnings)
+      if (!beginning.empty() && type.starts_with(beginning)) return one.extension;
+  return {};
+}
+
+/// Returns how to request the extension that a message finds missing; empty for other messages.
+std::string extension_hint(std::string_view message) {
+  constexpr std::string_view missing = "required extension not requested: ";
+  constexpr std::string_view undeclared = "' : undeclared identifier";
+  std::string_view extension;
+  if (const std::size_t found = message.find(missing); found != message.npos) {
+    const std::string_view rest = message.substr(found + missing.size());
+    if (is_identifier(rest)) extension = rest;
+  } else if (message.starts_with('\'') && message.ends_with(undeclared)) {
+    extension = extension_of(word_at(message, 1));
+  }
+  return extension.empty() ? std::string() : base::text(" (needs '#extension {} : require')", extension);
 }
 
 /// Parses "kernel.comp:4: error: '' : text"; returns nothing for other lines.
@@ -179,6 +216,7 @@ std::optional<Diagnostic> parse_line(std::string_view line, std::string_view sou
   diagnostic.text = trimmed(what);
   if (text)
     diagnostic.column = column_of(diagnostic, *text == 0 ? source : std::string_view(texts[*text].text));
+  diagnostic.text += extension_hint(diagnostic.text);
   return diagnostic;
 }
 
