@@ -120,7 +120,7 @@ class Range::Rows {
       row_.last = left < range_.grid.x ? left : range_.grid.x;
     }
 
-    Range range_{};  // what is left of it
+    Range range_{};  // its items from here on
     Row row_{};
   };
 
