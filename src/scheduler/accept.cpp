@@ -294,13 +294,9 @@ void Core::on_predecessors_complete(void* object) noexcept {
     const std::shared_ptr<Record> record = std::move(first->self);
     Core& core = *record->core;
     record->dependencies->predecessors.clear();
-    std::optional<Error> error = core.failure_before(*record);
     if (!record->advance(State::waiting, State::queued))
-      core.complete_arrays(*record, error_or(core.spare_.cancelled, [&] {
-        return Error(Errc::cancelled,
-                     base::text("{} settled before it could write this array.", record->subject()));
-      }));
-    else if (error)
+      core.release_followers(*record);
+    else if (auto error = core.failure_before(*record))
       core.settle(*record, State::queued, std::move(error));
     else
       core.make_ready(base::lock_soon(core.mutex_), record);
@@ -308,19 +304,27 @@ void Core::on_predecessors_complete(void* object) noexcept {
   }
 }
 
-/// Completes a record as a user of its arrays, which releases its followers. With an error, its
-/// outputs fail.
-void Core::complete_arrays(Record& record, const std::optional<Error>& error) noexcept {
-  fail_outputs(record, error);
+/// Releases the followers of a record that has settled while it waited for its predecessors, once
+/// these are complete. Called when either has happened; the second call has an effect.
+void Core::release_followers(Record& record) noexcept {
+  if (record.dependencies->is_half_over.exchange(true)) complete_arrays(record);
+}
+
+/// Completes a record that has settled as a user of its arrays, which releases its followers.
+void Core::complete_arrays(Record& record) noexcept {
+  fail_outputs(record);
+  // Otherwise the end of the last record of a chain would end all records before it, one in the
+  // other.
+  if (record.dependencies) record.dependencies->after.clear();
   if (record.completion) record.completion->complete();
 }
 
-/// Fails the outputs of a record that settles with an error, and releases their arrays.
-void Core::fail_outputs(Record& record, const std::optional<Error>& error) noexcept {
+/// Fails the outputs of a record that has settled with an error, and releases their arrays.
+void Core::fail_outputs(Record& record) noexcept {
   if (!record.dependencies) return;
   auto& outputs = record.dependencies->outputs;
-  if (error)
-    for (const Record::Output& output : outputs) output.array->fail(*error, output.elements);
+  if (record.error)
+    for (const Record::Output& output : outputs) output.array->fail(*record.error, output.elements);
   outputs.clear();
 }
 

@@ -192,8 +192,9 @@ class Core : public std::enable_shared_from_this<Core> {
   TypeMetrics& metrics_of_locked(WorkloadType type);
   static void on_predecessors_complete(void* object) noexcept;
   void make_dependencies(Record& record);
-  void complete_arrays(Record& record, const std::optional<Error>& error) noexcept;
-  static void fail_outputs(Record& record, const std::optional<Error>& error) noexcept;
+  static void release_followers(Record& record) noexcept;
+  static void complete_arrays(Record& record) noexcept;
+  static void fail_outputs(Record& record) noexcept;
 
   // growth.cpp
   /// Returns the table with all devices of the pool. A device that the pool has added has a queue

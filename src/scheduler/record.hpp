@@ -123,6 +123,7 @@ struct Record : std::enable_shared_from_this<Record> {
     /// The next record without predecessors, on the thread that queues them.
     Record* next_released = nullptr;
     AfterFailure after_failure = AfterFailure::fail;
+    std::atomic<bool> is_half_over{false};  ///< see `Core::release_followers`
   };
   /// Members that few jobs need.
   struct Extras {

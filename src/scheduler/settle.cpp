@@ -71,11 +71,13 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   record.plan_run.reset();
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
     (void)pool_->reclaim(*base::state_of(pool_->device(record.extras->prefetched_on)), Bytes{});
-  if (from != State::waiting) fail_outputs(record, record.error);
+  if (from != State::waiting) fail_outputs(record);
   Continuations continuations = publish(record);
-  // Followers of a job whose predecessors are not complete must still follow those:
-  // `on_predecessors_complete`.
-  if (record.completion && from != State::waiting) complete_arrays(record, record.error);
+  // Followers of a job whose predecessors are not complete must still follow those.
+  if (from != State::waiting)
+    complete_arrays(record);
+  else
+    release_followers(record);
   call(continuations, record);
   const Instant now = continuations.empty() ? record.settled_at : Instant();
   if (from != State::running) {  // the thread that runs a job counts until it has left the job

@@ -45,6 +45,56 @@ TEST_CASE("a job that waits for its predecessor past its start_by times out, and
   CHECK(y.read().error() == Errc::timed_out);
 }
 
+TEST_CASE("a job that times out while it waits for its predecessor fails its followers as timed_out",
+          "[scheduler]") {
+  ManualClock clock;
+  Runtime runtime = test::cpu_runtime(2, &clock);
+  test::Latch latch;
+  auto x = runtime.array(std::vector<float>(4, 1.0f)), y = runtime.array<float>(4),
+       z = runtime.array<float>(4);
+  auto first = runtime.submit(latch.kernel(x), {.time_limit = Duration::max()});
+  latch.await();
+  auto late = runtime.submit(test::host_scale()(x, 2.0f), {.start_by = 1h, .tag = "late"});
+  auto reader = runtime.submit(test::copy()(x, y));
+  auto behind = runtime.submit(test::copy()(y, z), {.after = {late}});
+  clock.advance(1h);
+  const auto expired = late.wait();
+  REQUIRE(expired.error() == Errc::timed_out);
+  CHECK(late.ready());
+  CHECK_FALSE(reader.ready());  // it follows the first job too
+  CHECK(x.read(0s).error() == Errc::timed_out);
+  latch.open();
+  CHECK_FALSE(settled(first));
+  CHECK(settled(reader) == Errc::timed_out);
+  CHECK(settled(behind) == Errc::timed_out);
+  for (const Error& error :
+       {reader.wait().error(), behind.wait().error(), x.read().error(), y.read().error(), z.read().error()})
+    CHECK(error.sentence() == "Job 'host_scale' (tag 'late') did not start in time.");
+  CHECK(runtime.metrics().jobs.cancelled == 0);
+}
+
+TEST_CASE("a job that settles while its last predecessor completes fails its followers with its error",
+          "[scheduler]") {
+  ManualClock clock;
+  Runtime runtime = test::cpu_runtime(2, &clock);
+  for (int i = 0; i < test::rounds(500); ++i) {
+    test::Latch latch;
+    auto x = runtime.array(std::vector<float>(1, 1.0f)), y = runtime.array<float>(1);
+    auto first = runtime.submit(latch.kernel(x), {.time_limit = Duration::max()});
+    latch.await();
+    auto late = runtime.submit(test::host_scale()(x, 2.0f), {.start_by = 1h});
+    auto reader = runtime.submit(test::copy()(x, y));
+    clock.advance(1h);
+    test::Thread opens([&] { latch.open(); });
+    const auto expired = late.wait();
+    opens.join();
+    const auto read = reader.wait();
+    CHECK(expired.error() == Errc::timed_out);
+    CHECK(read.error() == Errc::timed_out);
+    CHECK(y.read().error().sentence() == expired.error().sentence());
+  }
+}
+
 TEST_CASE("a job with a start_by of now or of the past never starts", "[scheduler]") {
   ManualClock clock;
   clock.advance(1h);
