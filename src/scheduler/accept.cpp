@@ -61,30 +61,50 @@ void Core::make_dependencies(Record& record) {
 
 namespace {
 
-/// Makes a job follow the users of its arrays. If memory runs out, it may follow the users of some
-/// arrays only.
+/// Returns the elements of its array that an operand names. Those of a wrong operand end with the
+/// array.
+data::Interval elements_of(const Operand& operand, const data::ArrayState& array) noexcept {
+  const bool fits = operand.size == array.element_size();
+  const std::uint64_t first = fits ? std::min(operand.offset, array.count()) : 0;
+  return {first, fits && operand.count <= array.count() - first ? first + operand.count : array.count()};
+}
+
+/// Makes a job follow the users of its arrays. A job that is `refused`, or gets an error here,
+/// follows those of its outputs only, which fail in its turn. No job of this runtime can write an
+/// array of another one, or a read-only array. If memory runs out, the job may follow the users of
+/// some arrays only.
 /// Errors: invalid_argument (an empty handle, an array of another runtime), out_of_memory.
-Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareErrors& spare) try {
+Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareErrors& spare,
+                           bool refused) try {
   struct Use {
     std::shared_ptr<data::ArrayState> array;
     data::Interval elements;
     Access access = Access::none;
   };
   detail::InlineList<Use, 4> uses;
+  Result<void> result;
+  const auto refuse = [&](Error error) {
+    if (result) result = std::move(error);
+    refused = true;
+  };
   const Job& job = record.job;
   for (std::size_t c = 0; c < job.size(); ++c) {
     for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
       const Operand& operand = job[c].arguments()[i];
       if (operand.kind != Operand::Kind::array) continue;
       const auto array = std::static_pointer_cast<data::ArrayState>(operand.object);
-      if (!array || array->pool().get() != &pool)
-        return Error(Errc::invalid_argument,
+      if (!array || array->pool().get() != &pool) {
+        refuse(Error(Errc::invalid_argument,
                      base::text("Argument {} of '{}' is {}.", i + 1, job[c].name(),
-                                array ? "an array of another runtime" : "an empty array handle"));
-      if (writes(operand.access) && array->is_read_only())
-        return data::ArrayState::read_only_error().with_context(
-            base::text("as argument {} of '{}'", i + 1, job[c].name()));
-      const data::Interval elements{operand.offset, operand.offset + operand.count};
+                                array ? "an array of another runtime" : "an empty array handle")));
+        continue;
+      }
+      if (writes(operand.access) && array->is_read_only()) {
+        refuse(data::ArrayState::read_only_error().with_context(
+            base::text("as argument {} of '{}'", i + 1, job[c].name())));
+        continue;
+      }
+      const data::Interval elements = elements_of(operand, *array);
       Use* const use = std::find_if(uses.begin(), uses.end(), [&](const Use& other) {
         return other.array == array && other.elements == elements;
       });
@@ -97,6 +117,7 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
   auto& outputs = record.dependencies->outputs;
   outputs.reserve(uses.size());
   for (const Use& use : uses) {
+    if (refused && !writes(use.access)) continue;
     use.array->follow(use.access, use.elements, record.completion, record.dependencies->predecessors);
     if (!writes(use.access)) continue;
     Record::Output* output = std::find_if(outputs.begin(), outputs.end(), [&](const Record::Output& other) {
@@ -105,7 +126,7 @@ Result<void> follow_arrays(Record& record, const pool::Pool& pool, const SpareEr
     if (output == outputs.end()) output = &outputs.emplace_back(Record::Output{use.array});
     output->elements.add(use.elements);
   }
-  return {};
+  return result;
 } catch (const std::bad_alloc&) {
   return spare.out_of_memory;
 }
@@ -260,10 +281,12 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
       return Error(Errc::closed,
                    base::text("{} was submitted after the scheduler was closed.", record->subject()));
     });
-  if (!error && record->plan_run)
-    if (auto ok = follow_plan(*record); !ok) error = std::move(ok).error();
-  if (!error && record->uses_arrays && !record->plan_run)
-    if (auto ok = follow_arrays(*record, *pool_, spare_); !ok) error = std::move(ok).error();
+  // The outputs of a job that is refused fail in its turn: a job after it must not read old contents.
+  if (record->uses_arrays) {
+    auto followed =
+        record->plan_run ? follow_plan(*record) : follow_arrays(*record, *pool_, spare_, error.has_value());
+    if (!followed && !error) error = std::move(followed).error();
+  }
   if (!dependencies || dependencies->predecessors.empty()) {
     if (!error && (!dependencies || dependencies->after.empty())) return lock;
     lock.unlock();

@@ -112,7 +112,8 @@ TEST_CASE("the host mends a failed array by `write`, and jobs use it again", "[s
   CHECK(test::contents(x) == std::vector<float>(4, 6.0f));
 }
 
-TEST_CASE("a refused job names its argument and neither fails nor holds its other arrays", "[scheduler]") {
+TEST_CASE("a refused job names its argument, holds no array, and fails those that it should have written",
+          "[scheduler]") {
   Runtime runtime = test::cpu_runtime(), other = test::cpu_runtime();
   auto x = runtime.array(std::vector<float>(4, 1.0f)), y = runtime.array(std::vector<float>(4, 2.0f));
   auto foreign = other.array(std::vector<float>(4, 3.0f));
@@ -122,15 +123,75 @@ TEST_CASE("a refused job names its argument and neither fails nor holds its othe
     CHECK(done.error() == Errc::invalid_argument);
     return done.error().sentence();
   };
-  CHECK(refusal(sum()(x, foreign, y)) == "Argument 2 of 'sum' is an array of another runtime.");
   CHECK(refusal(sum()(x, y, Array<float>())) == "Argument 3 of 'sum' is an empty array handle.");
+  CHECK(test::contents(y) == std::vector<float>(4, 2.0f));
+  CHECK(refusal(sum()(x, foreign, y)) == "Argument 2 of 'sum' is an array of another runtime.");
+  CHECK(test::contents(x) == std::vector<float>(4, 1.0f));
+  CHECK(y.read().error().sentence() == "Argument 2 of 'sum' is an array of another runtime.");
   CHECK(refusal(Job::sequence("two", workload_types::custom, test::host_scale()(x, 2.0f),
                               {test::host_scale()(foreign, 2.0f)})) ==
         "Argument 1 of 'host_scale' is an array of another runtime.");
+  CHECK(x.read().error() == Errc::invalid_argument);
   CHECK(x.write(0ms));
   CHECK(test::contents(x) == std::vector<float>(4, 1.0f));
-  CHECK(test::contents(y) == std::vector<float>(4, 2.0f));
   CHECK(test::contents(foreign) == std::vector<float>(4, 3.0f));
+}
+
+TEST_CASE("a slice beyond its array fails the outputs of its job", "[scheduler]") {
+  Runtime runtime = test::cpu_runtime();
+  auto x = runtime.array(std::vector<float>(4, 1.0f)), y = runtime.array(std::vector<float>(4, 2.0f)),
+       z = runtime.array(std::vector<float>(4, 3.0f));
+  CHECK(runtime.run(test::copy()(x.slice(2, 3), y)).error() == Errc::invalid_argument);
+  const std::string text = "Argument 1 of 'copy' is a slice that ends beyond its array (4 elements).";
+  CHECK(y.read().error().sentence() == text);
+  const auto reader = runtime.run(test::copy()(y, z));
+  CHECK(reader.error().sentence() == text);
+  CHECK(z.read().error().sentence() == text);
+  CHECK(runtime.run(test::copy()(x, y)));
+  CHECK(test::contents(y) == std::vector<float>(4, 1.0f));
+  // A slice that is written fails from its first element.
+  CHECK(runtime.run(test::copy()(x, y.slice(2, 2).slice(1, 4))).error() == Errc::invalid_argument);
+  CHECK(test::contents(y.slice(0, 2)) == std::vector<float>(2, 1.0f));
+  CHECK(y.slice(2, 1).read().error() == Errc::invalid_argument);
+  CHECK(y.slice(3, 1).read().error() == Errc::invalid_argument);
+}
+
+TEST_CASE("operands that end beyond their array fail it, whatever their size", "[scheduler]") {
+  Runtime runtime = test::cpu_runtime();
+  auto x = runtime.array(std::vector<float>(4, 1.0f)), y = runtime.array(std::vector<float>(4, 2.0f));
+  Operand beyond = y.operand(Access::write);
+  beyond.offset = 5;
+  CHECK(runtime.run(job_of(test::copy(), {x.operand(Access::read), beyond})).error() ==
+        Errc::invalid_argument);
+  CHECK(test::contents(y) == std::vector<float>(4, 2.0f));  // it names no element
+  beyond.offset = 3;
+  CHECK(runtime.run(job_of(test::copy(), {x.operand(Access::read), beyond})).error() ==
+        Errc::invalid_argument);
+  CHECK(test::contents(y.slice(0, 3)) == std::vector<float>(3, 2.0f));
+  CHECK(y.slice(3, 1).read().error() == Errc::invalid_argument);
+  beyond.size = 8;
+  CHECK(runtime.run(job_of(test::copy(), {x.operand(Access::read), beyond})).error() ==
+        Errc::invalid_argument);
+  CHECK(y.slice(0, 1).read().error() == Errc::invalid_argument);
+}
+
+TEST_CASE("a job whose dependency cannot be followed fails its outputs", "[scheduler]") {
+  Runtime runtime = test::cpu_runtime(), other = test::cpu_runtime();
+  auto x = runtime.array(std::vector<float>(4, 1.0f)), y = runtime.array(std::vector<float>(4, 2.0f));
+  auto z = other.array(std::vector<float>(4, 3.0f));
+  Ticket elsewhere = other.submit(test::host_scale()(z, 2.0f));
+  CHECK(runtime.run(test::copy()(x, y), {.after = {elsewhere}}).error() == Errc::invalid_argument);
+  CHECK(y.read().error() == Errc::invalid_argument);
+  CHECK(elsewhere.wait());
+}
+
+TEST_CASE("a job that is submitted to a closed scheduler fails its outputs", "[scheduler]") {
+  Runtime runtime = test::cpu_runtime();
+  auto x = runtime.array(std::vector<float>(4, 1.0f)), y = runtime.array(std::vector<float>(4, 2.0f));
+  runtime.close();
+  CHECK(runtime.run(test::copy()(x, y)).error() == Errc::closed);
+  CHECK(y.read().error() == Errc::closed);
+  CHECK(test::contents(x) == std::vector<float>(4, 1.0f));
 }
 
 TEST_CASE("a read-only array is read by jobs and the host, and written by neither", "[scheduler]") {

@@ -31,11 +31,11 @@ Result<Outcome> scaled(Runtime& runtime, const Device& device, const Operand& op
 TEST_CASE("operands whose numbers mean nothing are refused with those numbers", "[scheduler]") {
   Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan", "cpu"}}}).value();
   std::vector<float> x(16, 1.0f);
-  auto array = runtime.array<float>(16);
   const Scratch<float> scratch(16);
   const Operand host = Operand::host_span(std::span<float>(x), Access::read_write);
   for (const Device& device : runtime.devices()) {
     INFO(device.id());
+    auto array = runtime.array<float>(16);  // refused jobs fail it
     for (const Operand& right :
          {host, array.operand(Access::read_write), scratch.operand(Access::read_write)}) {
       INFO(static_cast<int>(right.kind));

@@ -180,7 +180,7 @@ TEST_CASE("a job that cannot run returns its error and is counted under its type
   CHECK(runtime.metrics().jobs.by_type.at("matrix").failed == 2);
 }
 
-TEST_CASE("the ticket of a job whose memory is not valid settles at once and leaves its arrays free",
+TEST_CASE("the ticket of a job whose memory is not valid settles at once, and the job holds no array",
           "[scheduler]") {
   Busy busy;
   auto x = busy.runtime.array(std::vector<float>(4, 1.0f));
@@ -190,5 +190,7 @@ TEST_CASE("the ticket of a job whose memory is not valid settles at once and lea
   CHECK(x.write(0ms));  // no user has it
   auto other = busy.runtime.submit(test::copy()(Array<float>(), x));
   CHECK(other.ready());
-  CHECK(test::contents(x) == std::vector<float>(4, 1.0f));  // the refused job has not failed it
+  CHECK(x.read(0ms).error() == Errc::invalid_argument);  // the refused job should have written it
+  CHECK(x.write(0ms));
+  CHECK(test::contents(x) == std::vector<float>(4, 1.0f));
 }

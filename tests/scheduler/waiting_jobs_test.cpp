@@ -148,6 +148,69 @@ TEST_CASE("a job that is submitted while the most jobs wait is refused, if the s
   test::check_counts(line.runtime.metrics().jobs);
 }
 
+TEST_CASE("a job that is refused or dropped fails its outputs in its turn", "[scheduler][full]") {
+  for (const WhenFull when_full : {WhenFull::refuse, WhenFull::drop_lowest}) {
+    Line line({.max_queued = 2, .when_full = when_full});
+    auto x = line.runtime.array(std::vector<float>(1, 1.0f)),
+         y = line.runtime.array(std::vector<float>(1, 2.0f)),
+         z = line.runtime.array(std::vector<float>(1, 3.0f));
+    Ticket before = line.runtime.submit(test::copy()(x, z));
+    line.submit('a');
+    Ticket refused = line.runtime.submit(test::host_scale()(y, 2.0f), {.tag = "lost"});
+    Ticket behind = line.runtime.submit(test::host_scale()(z, 2.0f), {.priority = Priority::low});
+    REQUIRE(refused.ready());
+    REQUIRE(behind.ready());
+    CHECK(y.read(0ms).error() == Errc::over_budget);  // it follows no job
+    CHECK(z.read(0ms).error() == Errc::timed_out);    // it follows the job before
+    line.latch.open();
+    CHECK(line.blocker.wait());
+    CHECK_FALSE(settled(before));
+    CHECK(z.read().error() == Errc::over_budget);
+    const auto reader = line.runtime.run(test::copy()(y, x));
+    CHECK(reader.error() == Errc::over_budget);
+    CHECK(reader.error().sentence().find("Job 'host_scale' (tag 'lost') was refused") == 0);
+    CHECK(x.read().error() == Errc::over_budget);
+    for (float& value : y.write().value()) value = 5.0f;
+    CHECK(line.runtime.run(test::copy()(y, x)));
+    CHECK(test::contents(x) == std::vector<float>{5.0f});
+    test::check_counts(line.runtime.metrics().jobs);
+  }
+}
+
+TEST_CASE("a job whose start_by passes while `submit` waits for room fails its outputs",
+          "[scheduler][full]") {
+  Line line({.max_queued = 1});
+  line.submit('a');
+  auto x = line.runtime.array(std::vector<float>(1, 1.0f));
+  auto late = line.runtime.submit(test::host_scale()(x, 2.0f), {.start_by = 0s});
+  CHECK(settled(late) == Errc::timed_out);
+  CHECK(x.read(0ms).error() == Errc::timed_out);
+  CHECK(x.read(0ms).error().sentence() == sentence(late));
+}
+
+TEST_CASE("the run of a plan that is refused fails the arrays that it should have written",
+          "[scheduler][full][plan]") {
+  Line line({.max_queued = 1, .when_full = WhenFull::refuse});
+  auto x = line.runtime.array(std::vector<float>(1, 1.0f)),
+       y = line.runtime.array(std::vector<float>(1, 2.0f));
+  Graph graph;
+  graph.add(test::copy()(x, y));
+  graph.add(test::host_scale()(y, 2.0f));
+  auto plan = graph.compile(line.runtime.scheduler(), {.name = "both"});
+  REQUIRE(plan);
+  line.submit('a');
+  Ticket refused = plan->run();
+  REQUIRE(refused.ready());
+  CHECK(sentence(refused).find("Job 'both' was refused") == 0);
+  CHECK(y.read(0ms).error() == Errc::over_budget);
+  CHECK(test::contents(x) == std::vector<float>{1.0f});
+  CHECK(plan->run({.on = "cpu"}).wait().error() == Errc::invalid_argument);
+  CHECK(y.read(0ms).error() == Errc::invalid_argument);
+  CHECK(line.run() == "a");
+  CHECK(plan->run().wait());
+  CHECK(test::contents(y) == std::vector<float>{2.0f});
+}
+
 TEST_CASE("the job that would run last is dropped, if the scheduler is asked to", "[scheduler][full]") {
   Line line({.max_queued = 3, .when_full = WhenFull::drop_lowest});
   line.submit('a');
