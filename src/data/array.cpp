@@ -129,7 +129,7 @@ void ArrayState::reserve(std::span<const User> users) {
     std::size_t again = 0;  // intervals that a failed copy brings back
     for (const Fill& fill : replica.fills) again += fill.elements.size();
     replica.valid.reserve(replica.valid.size() + again + more);
-    replica.fills.reserve(replica.fills.size() + users.size());
+    replica.fills.reserve(replica.fills.size() + 2 * users.size());  // a copy, and a kernel
   }
 }
 
@@ -485,6 +485,13 @@ void ArrayState::settle_fill(const device::DeviceBase& device, const IntervalSet
   }
   if (!valid) replica.valid.remove(elements);
   copied_.wake_all();
+}
+
+void ArrayState::note_in_flight(const device::DeviceBase& device, IntervalSet elements,
+                                device::TimelinePoint end) noexcept {
+  const base::Lock lock(mutex_);
+  const auto found = replicas_.find(device.ref());
+  if (found != replicas_.end()) found->second.fills.push_back({std::move(elements), std::move(end)});
 }
 
 void ArrayState::mark_written_on(const device::DeviceBase* device, const IntervalSet& elements) noexcept {

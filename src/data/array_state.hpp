@@ -99,7 +99,7 @@ class ArrayState final : public device::Retained,
     std::shared_ptr<device::BufferBase> buffer;  ///< the replica of the whole array
     IntervalSet missing = {};                    ///< the elements that are not valid there
     std::vector<device::TimelinePoint> fills =
-        {};  ///< reached by the copies in flight to `elements`; their users wait for them, also those that overwrite
+        {};  ///< reached by the work in flight that writes `elements`; their users wait for it, also those that overwrite
   };
   /// Selects where the memory of a new replica comes from.
   enum class Room : std::uint8_t {
@@ -145,6 +145,10 @@ class ArrayState final : public device::Retained,
   /// failed.
   void settle_fill(const device::DeviceBase& device, const IntervalSet& elements, bool valid,
                    const device::TimelinePoint& filled) noexcept;
+  /// Has later users of `elements` on `device` wait until `end`: work in flight of a user that has
+  /// failed may write them until then.
+  void note_in_flight(const device::DeviceBase& device, IntervalSet elements,
+                      device::TimelinePoint end) noexcept;
   /// Marks the copy of `elements` on `device`, or the host's if it is null, as the only valid one.
   void mark_written_on(const device::DeviceBase* device, const IntervalSet& elements) noexcept;
   void mark_written_on(const device::DeviceBase* device) noexcept {
@@ -177,14 +181,14 @@ class ArrayState final : public device::Retained,
     Interval elements;
     Error error;
   };
-  struct Fill {  // copies in flight
+  struct Fill {  // copies in flight, or a kernel of a job that has failed
     IntervalSet elements;
     device::TimelinePoint point;
   };
   struct Replica {
     std::shared_ptr<device::BufferBase> buffer;  // null once it is reclaimed
     IntervalSet valid;
-    std::vector<Fill> fills;     // copies that may be in flight, also of elements that are not valid any more
+    std::vector<Fill> fills;     // that may be in flight, also of elements that are not valid any more
     bool filling = false;        // a user is about to submit copies to it
     std::uint64_t last_use = 0;  // of the device
   };

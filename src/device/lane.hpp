@@ -64,6 +64,8 @@ class Lane {
   /// Submits the recorded commands, and waits for all submissions.
   /// Errors: timed_out (the lane stays usable); or the first failure of this lane.
   Result<void> wait(Instant until, const StopToken& stop = {});
+  /// Returns the point that the completion of all submissions reaches.
+  TimelinePoint last() const noexcept { return {base_->timeline(), last_}; }
   /// Returns whether all submissions have completed. Waits for that until `until`; by default it
   /// does not wait.
   bool idle(Instant until = Instant::min()) noexcept;

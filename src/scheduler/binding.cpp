@@ -526,15 +526,17 @@ void Binding::publish() {
       use.array->mark_written_on(in_place_ ? nullptr : base::state_of(device_).get(), use.written);
 }
 
-void Binding::invalidate(const Error& error, bool began) {
+void Binding::invalidate(const Error& error, bool began, const device::TimelinePoint& end) {
   end_fills();
   const device::DeviceBase* here = in_place_ ? nullptr : base::state_of(device_).get();
-  for (const Use& use : arrays_) {
+  for (Use& use : arrays_) {
     if (!began || use.written.empty()) continue;
     if (use.array->valid_elsewhere(here, use.written))
       use.array->invalidate_on(here, use.written);
     else
       use.array->fail(error, use.written);
+    if (here && !end.timeline->is_known(end.value))
+      use.array->note_in_flight(*here, std::move(use.written), end);
   }
 }
 

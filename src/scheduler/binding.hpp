@@ -82,8 +82,9 @@ class Binding {
   void downloads(device::Lane& lane);
   /// Called after success: marks the copies that the job wrote as the only valid copies.
   void publish();
-  /// Called after a failure: if the job `began`, marks the copies that it wrote as not valid.
-  void invalidate(const Error& error, bool began);
+  /// Called after a failure: if the job `began`, marks the copies that it wrote as not valid. Its
+  /// work may be in flight until `end`: later users of these elements on the device wait for that.
+  void invalidate(const Error& error, bool began, const device::TimelinePoint& end);
 
   Bytes transferred() const { return transferred_; }
   /// Returns the bytes that `downloads` transfers.

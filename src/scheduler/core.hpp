@@ -252,6 +252,12 @@ class Core : public std::enable_shared_from_this<Core> {
   void unlist_locked(Record& record) noexcept;
 
   // in_flight.cpp
+  /// Returns whether a job that is cancelled ends although its work is in flight. A batch goes on
+  /// for its other jobs, and host functions use the memory of the caller.
+  bool ends_in_flight(const Record& record) const noexcept {
+    return record.stop && !record.batch &&
+           !pool_->info(record.attempt->device).features.has(Feature::host_memory);
+  }
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
   static void on_return(Record* record) noexcept;
   void return_locked(std::shared_ptr<Record> record) noexcept;
@@ -319,6 +325,7 @@ class Core : public std::enable_shared_from_this<Core> {
   AttemptPointer make_attempt(const Record& record, const Device& device, std::size_t index);
   Result<void> begin_attempt(Record& record, std::size_t device, const Attempt* leader = nullptr);
   Result<void> record_steps(Record& record, const StopToken& stop);
+  Result<void> await_lane(const Record& record, const StopToken& stop) const;
   Result<Progress> await_device(Record& record, const StopToken& stop, bool is_submitted, bool detaches);
   /// Adds the time since `lap` to one of a job's times.
   void add_lap(Duration& sum, Instant& lap) const noexcept {

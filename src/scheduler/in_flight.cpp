@@ -15,6 +15,7 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   bool is_sooner = false;
   {
     const base::Lock lock = base::lock_soon(mutex_);
+    if (ends_in_flight(record)) return false;  // `cancel` found it running
     record.run_by = nullptr;
     record.flight_until = until;
     record.self = keep;

@@ -222,11 +222,18 @@ struct PlanState {
   std::shared_ptr<const PlanSnapshot> snapshot;
   std::uint64_t last_version = 0;
   std::vector<std::string> changes;  ///< see `PlanDescription`
+  /// The ends of work in flight of runs that have failed. Later runs use the same buffers.
+  std::vector<device::TimelinePoint> in_flight;
 
   std::shared_ptr<const PlanSnapshot> current() const {
     const base::Lock lock(mutex);
     return snapshot;
   }
+  /// Has later runs wait on the device of `lane`, which a run that has failed leaves, for the work
+  /// that it has submitted there.
+  void note_in_flight(device::Lane& lane) noexcept;
+  /// Has `lane` wait for such work on its device.
+  void wait_for_work_in_flight(device::Lane& lane);
   std::uint64_t next_version() {
     const base::Lock lock(mutex);
     return ++last_version;

@@ -94,6 +94,35 @@ void Core::abandon_plan(const Record& record) noexcept {
     use.array->abandon(*record.error, use.access);
 }
 
+void PlanState::note_in_flight(device::Lane& lane) noexcept {
+  if (lane.idle()) return;
+  try {
+    const base::Lock lock(mutex);
+    in_flight.push_back(lane.last());
+  } catch (const std::bad_alloc&) {
+    (void)lane.idle(Instant::max());
+  }
+}
+
+void PlanState::wait_for_work_in_flight(device::Lane& lane) {
+  std::vector<device::TimelinePoint> ended;  // destroyed after the lock: a driver frees them
+  std::vector<device::TimelinePoint> points;
+  {
+    const base::Lock lock(mutex);
+    for (std::size_t i = in_flight.size(); i-- > 0;) {
+      device::TimelinePoint& point = in_flight[i];
+      if (point.timeline->is_known(point.value)) {
+        ended.push_back(point);
+        std::swap(point, in_flight.back());
+        in_flight.pop_back();
+      } else if (point.timeline->owner() == lane.device().get()) {
+        points.push_back(point);
+      }
+    }
+  }
+  for (device::TimelinePoint& point : points) lane.wait_for(std::move(point));
+}
+
 /// Places the steps of a plan again, because a device was lost, for this run and later ones.
 Result<void> Core::place_again(Record& record) {
   PlanRun& run = *record.plan_run;

@@ -61,7 +61,7 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
       if (placed && *placed != Progress::completed) return *placed;
       if (!placed) error = std::move(placed).error();
     }
-    if (!error && record.stop)
+    if (record.stop && !(error && *error == Errc::cancelled))  // also if its time limit has passed since
       error = Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
@@ -176,7 +176,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       decision->code = RefusalCode::attempt_failed;
     }
     decision->set_error(why);
-    if (!may_succeed_elsewhere(why.code())) return why;
+    if (record.stop || !may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
     if (record.extras) record.extras->shortage = {};
     // A worker runs it on another device in its turn there: it might wait for a lane that only a
@@ -486,6 +486,7 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   Binding& binding = attempt.binding;
   pool::Context& context = attempt.context();
   device::Lane& lane = attempt.lane();
+  if (record.plan_run) record.plan_run->plan->wait_for_work_in_flight(lane);
   if (auto ok =
           binding.bind(lane, context.account, pool_->tag_account(attempt.device, record.tag()), attempt.park);
       !ok) {
@@ -496,7 +497,7 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   const auto submit_and_wait = [&] {
     lane.submit(stop, true);
     attempt.began |= !lane.failure();
-    return lane.wait(attempt.park, stop);
+    return await_lane(record, stop);
   };
   if (binding.transferred() >= least_measured) (void)lane.submit(stop, false);
   if (binding.transferred() != Bytes{0}) add_lap(record.transfer_time, attempt.lap);
@@ -518,6 +519,19 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   return {};
 }
 
+/// Waits for the lane of a job on this thread, until its time limit passes or it is cancelled.
+/// Errors: timed_out; cancelled; the first failure of the lane.
+Result<void> Core::await_lane(const Record& record, const StopToken& stop) const {
+  constexpr Duration look = std::chrono::milliseconds(10);  // at `Record::stop`, which wakes no driver
+  const Attempt& attempt = *record.attempt;
+  for (;;) {
+    if (ends_in_flight(record)) return spare_.cancelled;
+    const Instant until = std::min(attempt.park, Clock::steady().now() + look);
+    auto waited = attempt.lane().wait(until, stop);
+    if (waited || waited.error() != Errc::timed_out || until == attempt.park) return waited;
+  }
+}
+
 /// Submits the recorded commands and waits for them. Large downloads follow in a submission of
 /// their own, so that their time is known. `is_submitted`: the commands have returned from the
 /// device.
@@ -533,6 +547,7 @@ Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop,
       if (detaches && !lane.failure() && !lane.idle() && detach(record, point, attempt.park))
         return Progress::in_flight;
     }
+    if (ends_in_flight(record)) return spare_.cancelled;
     if (auto ok = lane.wait(attempt.park, stop); !ok) return std::move(ok).error();
     if (attempt.has_downloads) break;
     attempt.lap = clock_->now();
@@ -600,13 +615,16 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
     return result;
   }
   Error error = std::move(result).error();
-  if (error == Errc::timed_out)
+  if (error == Errc::cancelled)
+    error = Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
+  else if (error == Errc::timed_out)
     error = Error(Errc::timed_out,
                   base::text("{} did not complete on '{}' within its time limit ({:.3g} s).",
                              record.subject(), device.id, milliseconds(record.time_limit) / 1e3));
   error = error.with_context(base::text("while running {} on '{}'", record.object(), device.id));
   attempt.context().work = record.object();
-  attempt.binding.invalidate(error, attempt.began);
+  attempt.binding.invalidate(error, attempt.began, attempt.lane().last());
+  if (record.plan_run) record.plan_run->plan->note_in_flight(attempt.lane());
   return error;
 }
 

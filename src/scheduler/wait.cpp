@@ -172,10 +172,21 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
 
 void Core::cancel(Record& record) {
   if (origin_.is_inherited()) return;
+  const auto keep = record.shared_from_this();  // a function of the ticket may end it
   record.stop = true;
   settle_unstarted(record, spare_.cancelled, [&] {
     return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
   });
+  if (record.is_settled) return;
+  base::Lock lock = base::lock_soon(mutex_);
+  // A batch in flight goes on for its other jobs.
+  if (record.state != State::in_flight || record.batch) return;
+  if (!record.advance(State::in_flight, State::running)) return;
+  --in_flight_;
+  Instant now;
+  run_begun(lock, keep, false, now);
+  note_quiet_locked();
+  wake_worker(std::move(lock));
 }
 
 void Core::release(const std::shared_ptr<Record>& record) noexcept {

@@ -407,3 +407,21 @@ TEST_CASE("batchable parameters are checked when the kernel is made", "[schedule
   CHECK(error({0}) ==
         "Kernel 'weigh' has batchable parameters and writes parameter 4, which must be batchable too.");
 }
+
+TEST_CASE("a job of a batch that is cancelled stays cancelled when the batch runs out of time",
+          "[scheduler]") {
+  Waiting waiting({.job_time_limit = 1h});
+  auto tickets = waiting.submit(4);
+  waiting.device->release_first(1);
+  CHECK(waiting.blocker->wait());
+  waiting.await_held(1);
+  tickets[0].cancel();  // leads the batch
+  tickets[2].cancel();
+  CHECK_FALSE(tickets[0].ready());  // the batch goes on for the others
+  waiting.clock.advance(2h);
+  CHECK(test::settled(tickets[0]) == Errc::cancelled);
+  CHECK(test::settled(tickets[1]) == Errc::timed_out);
+  CHECK(test::settled(tickets[2]) == Errc::cancelled);
+  CHECK(test::settled(tickets[3]) == Errc::timed_out);
+  check_counts(waiting.machine->scheduler.metrics());
+}

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -13,8 +15,22 @@
 
 using namespace wye;
 using namespace std::chrono_literals;
+using test::await;
 using test::Busy;
+using test::Machine;
+using test::scripted;
 using test::settled;
+using Step = test::ScriptedDevice::Step;
+
+namespace {
+
+/// Completes the submissions in flight after the first `kept` ones, as far as they wait for none of
+/// these.
+void release_others(test::ScriptedDevice& device, std::size_t kept) {
+  for (std::size_t i = kept; i < device.held();) i = device.release_at(i) ? kept : i + 1;
+}
+
+}  // namespace
 
 TEST_CASE("a job that is cancelled before it starts never runs, however often it is cancelled",
           "[scheduler]") {
@@ -179,4 +195,273 @@ TEST_CASE("a job that races with its cancellation completes wholly or is cancell
   const SchedulerMetrics metrics = runtime.metrics().jobs;
   CHECK(metrics.completed == static_cast<std::uint64_t>(completed));
   CHECK(metrics.cancelled == static_cast<std::uint64_t>(jobs - completed));
+}
+
+TEST_CASE("a job that is cancelled in flight settles at once, and its memory may end",
+          "[scheduler][flight]") {
+  const auto device = scripted("cuda:0");
+  ManualClock clock;
+  Machine machine({device}, {.clock = &clock}, 1);
+  device->hold_commands();
+  auto x = std::make_unique<std::vector<float>>(1000, 1.0f);
+  std::optional<Result<Outcome>> then;
+  auto ticket = machine.scheduler.submit(test::host_scale()(*x, 2.0f), {.tag = "long"});
+  await([&] { return device->held() == 1; });
+  ticket.then([&](const Result<Outcome>& result) { then = result; });
+  clock.advance(1h);
+  ticket.cancel();
+  REQUIRE(ticket.ready());
+  REQUIRE(then);
+  CHECK(then->error() == Errc::cancelled);
+  CHECK(ticket.wait().error().sentence() == "Job 'host_scale' (tag 'long') was cancelled.");
+  CHECK(*x == std::vector<float>(1000, 1.0f));
+  x.reset();  // the work in flight has memory of its own
+  ticket.cancel();
+  CHECK(machine.scheduler.quiesce(0s).error() == Errc::timed_out);  // the device will call back
+  device->release();
+  CHECK(machine.scheduler.quiesce(60s));
+  std::vector<float> y(1, 3.0f);
+  CHECK(machine.scheduler.run(test::host_scale()(y, 2.0f)));
+  CHECK(y == std::vector<float>{6.0f});
+  CHECK(device->count(Step::create_lane) == 2);
+  const auto metrics = machine.scheduler.metrics();
+  test::check_counts(metrics);
+  CHECK(metrics.cancelled == 1);
+}
+
+TEST_CASE("the end of the ticket of a job in flight does not wait for its device", "[scheduler][flight]") {
+  const auto device = scripted("cuda:0");
+  Machine machine({device});
+  device->hold_commands();
+  {
+    std::vector<float> x(1000, 1.0f);
+    auto ticket = machine.scheduler.submit(test::host_scale()(x, 2.0f));
+    await([&] { return device->held() == 1; });
+  }
+  CHECK(device->held() == 1);
+  CHECK(machine.scheduler.metrics().cancelled == 1);
+  device->release();
+}
+
+TEST_CASE("a lane that a cancelled job has left makes room for the next job", "[scheduler][flight]") {
+  const auto device = scripted("cuda:0");
+  Machine machine({device}, {.committed_per_lane = 1, .batch_limit = 1}, 1);
+  std::vector<float> x(1, 1.0f), y(1, 1.0f);
+  device->hold();
+  auto first = machine.scheduler.submit(test::host_scale()(x, 2.0f));
+  await([&] { return device->held() == 1; });
+  auto second = machine.scheduler.submit(test::host_scale()(y, 2.0f));
+  CHECK(machine.scheduler.metrics().queued == 1);
+  first.cancel();
+  await([&] { return device->held() == 2; });
+  device->release();
+  CHECK_FALSE(settled(second));
+  CHECK(y == std::vector<float>{2.0f});
+}
+
+TEST_CASE("an array that a cancelled job may still write has failed, and its next writer follows that work",
+          "[scheduler][flight]") {
+  for (const bool times_out : {false, true}) {
+    INFO((times_out ? "out of time" : "cancelled"));
+    const auto device = scripted("cuda:0");
+    ManualClock clock;
+    Machine machine({device}, {.clock = &clock});
+    auto x = machine.array(std::vector<float>(4, 1.0f)), y = machine.array(std::vector<float>(4, 2.0f)),
+         z = machine.array(std::vector<float>(4, 3.0f));
+    for (const auto& array : {x, y, z})  // all arrays are on the device
+      REQUIRE(machine.scheduler.run(test::host_scale()(array, 2.0f)));
+    device->hold_commands();
+    auto job = machine.scheduler.submit(test::host_scale()(x, 10.0f), {.time_limit = 1h});
+    await([&] { return device->held() == 1; });
+    auto reader = machine.scheduler.submit(test::copy()(x, y));
+    if (times_out)
+      clock.advance(1h);
+    else
+      job.cancel();
+    const Errc code = times_out ? Errc::timed_out : Errc::cancelled;
+    CHECK(settled(job) == code);
+    CHECK(settled(reader) == code);
+    CHECK(x.read(0s).error() == code);
+    CHECK(y.read(0s).error() == code);
+    auto writer = machine.scheduler.submit(test::copy()(z, x));
+    await([&] { return device->held() >= 2; });
+    release_others(*device, 1);
+    CHECK_FALSE(writer.ready());
+    CHECK(device->held() >= 2);
+    device->release();
+    CHECK_FALSE(settled(writer));
+    CHECK(test::contents(x) == std::vector<float>(4, 6.0f));
+  }
+}
+
+TEST_CASE("the host mends an array that a cancelled job may still write", "[scheduler][flight]") {
+  const auto device = scripted("cuda:0");
+  Machine machine({device});
+  auto x = machine.array(std::vector<float>(4, 1.0f));
+  REQUIRE(machine.scheduler.run(test::host_scale()(x, 2.0f)));
+  device->hold_commands();
+  auto job = machine.scheduler.submit(test::host_scale()(x, 10.0f));
+  await([&] { return device->held() == 1; });
+  job.cancel();
+  for (float& value : x.write().value()) value = 7.0f;
+  auto next = machine.scheduler.submit(test::host_scale()(x, 2.0f));
+  await([&] { return device->held() >= 2; });
+  release_others(*device, 1);
+  CHECK_FALSE(next.ready());
+  device->release();
+  CHECK_FALSE(settled(next));
+  CHECK(test::contents(x) == std::vector<float>(4, 14.0f));
+}
+
+TEST_CASE("the run of a plan follows the work in flight of a run that was cancelled", "[scheduler][flight]") {
+  const auto device = scripted("cuda:0");
+  Machine machine({device});
+  std::vector<float> x(16, 1.0f);
+  Graph graph;
+  graph.add(test::host_scale()(x, 2.0f));
+  auto plan = graph.compile(machine.scheduler, {.name = "plan"});
+  REQUIRE(plan);
+  device->hold_commands();
+  Ticket first = plan->run();
+  await([&] { return machine.scheduler.metrics().running == 1 && device->held() >= 2; });
+  const std::size_t held = device->held();
+  first.cancel();
+  REQUIRE(first.ready());
+  CHECK(first.wait().error().sentence() == "Job 'plan' was cancelled.");
+  CHECK(x == std::vector<float>(16, 1.0f));
+  Ticket second = plan->run();
+  await([&] { return device->held() > held; });
+  release_others(*device, held);
+  CHECK(device->held() > held);
+  CHECK_FALSE(second.ready());
+  device->release();
+  CHECK_FALSE(settled(second));
+  CHECK(x == std::vector<float>(16, 2.0f));
+}
+
+TEST_CASE("a cancelled job is cancelled, also if its time limit passes or its device fails it",
+          "[scheduler][flight]") {
+  ManualClock clock;
+  Runtime runtime = test::cpu_runtime(2, &clock);
+  test::Latch latch;
+  auto x = runtime.array(std::vector<float>(1, 1.0f)), y = runtime.array(std::vector<float>(1, 1.0f));
+  auto ticket = runtime.submit(latch.kernel(x), {.time_limit = 1h});
+  latch.await();
+  ticket.cancel();
+  clock.advance(2h);
+  latch.open();
+  CHECK(settled(ticket) == Errc::cancelled);
+  CHECK(x.read().error() == Errc::cancelled);
+
+  test::StopPoint inside;
+  auto throwing = runtime.submit(test::on_host("throws", [&](Range, std::span<float>) {
+    inside.pass();
+    throw std::runtime_error("stopped");
+  })(y));
+  inside.await();
+  throwing.cancel();
+  inside.open();
+  CHECK(settled(throwing) == Errc::cancelled);
+  test::check_counts(runtime.metrics().jobs);
+  CHECK(runtime.metrics().jobs.cancelled == 2);
+}
+
+TEST_CASE("a job that is cancelled while a device fails it is not tried on the next one", "[scheduler]") {
+  for (const Step step : {Step::create_executable, Step::create_buffer, Step::submit}) {
+    const auto first = scripted("cuda:0"), second = scripted("vulkan:0");
+    test::StopPoint point;
+    first->set_script([&](Step now) -> std::optional<Error> {
+      if (now != step) return std::nullopt;
+      point.pass();
+      return Error(Errc::internal, "The script fails this step.");
+    });
+    Machine machine({first, second});
+    std::vector<float> x(1, 1.0f);
+    auto ticket = machine.scheduler.submit(test::host_scale()(x, 2.0f));
+    point.await();
+    ticket.cancel();
+    point.open();
+    CHECK(settled(ticket) == Errc::cancelled);
+    CHECK(second->steps_made() == 0);
+    CHECK(x == std::vector<float>{1.0f});
+  }
+}
+
+TEST_CASE("a job that is cancelled while a thread submits it does not wait for its device",
+          "[scheduler][flight]") {
+  const auto device = scripted("cuda:0");
+  test::StopPoint point;
+  device->set_script([&](Step now) -> std::optional<Error> {
+    if (now == Step::submit) point.pass();
+    return std::nullopt;
+  });
+  Machine machine({device});
+  device->hold_commands();
+  std::vector<float> x(1, 1.0f);
+  auto ticket = machine.scheduler.submit(test::host_scale()(x, 2.0f));
+  point.await();
+  ticket.cancel();
+  CHECK_FALSE(ticket.ready());
+  point.open();
+  CHECK(settled(ticket) == Errc::cancelled);
+  CHECK(device->held() == 1);
+  device->release();
+}
+
+TEST_CASE("a job whose variants are measured can be cancelled in flight", "[scheduler][flight]") {
+  const auto device = scripted("cuda:0");
+  Machine machine({device});
+  device->hold_commands();
+  std::vector<float> x(1, 1.0f);
+  const auto doubles = [](Range, std::span<float> values) { values[0] *= 2; };
+  const auto twice = fastest_of(test::on_host("one", doubles), {test::on_host("two", doubles)});
+  auto ticket = machine.scheduler.submit(twice(x));
+  await([&] { return device->held() == 1; });
+  (void)device->release_at(0);  // the upload
+  await([&] { return device->held() == 1; });
+  ticket.cancel();
+  CHECK(settled(ticket) == Errc::cancelled);
+  CHECK(device->held() == 1);
+  device->release();
+  CHECK(x == std::vector<float>{1.0f});
+}
+
+TEST_CASE("jobs in flight that race with their cancellation complete wholly or are cancelled",
+          "[scheduler][flight]") {
+  const auto device = scripted("cuda:0");
+  Machine machine({device});
+  device->hold_commands();
+  std::atomic<bool> ends{false};
+  test::Thread completes([&] {
+    while (!ends) release_others(*device, 0);
+  });
+  std::mt19937 random(1);
+  constexpr int jobs = test::rounds(2000);
+  int completed = 0;
+  for (int i = 0; i < jobs; ++i) {
+    std::vector<float> x(64, 1.0f);
+    auto y = machine.array(x);
+    auto ticket = machine.scheduler.submit(test::host_scale()(x, 2.0f));
+    auto other = machine.scheduler.submit(test::host_scale()(y, 2.0f));
+    for (auto spins = random() % 20000; spins > 0; --spins)
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    ticket.cancel();
+    other.cancel();
+    const auto done = ticket.wait();
+    const bool is_whole = x == std::vector<float>(64, 1.0f) || x == std::vector<float>(64, 2.0f);
+    REQUIRE(is_whole);
+    REQUIRE((done ? x[0] == 2.0f : done.error() == Errc::cancelled));
+    completed += done.has_value();
+    if (other.wait())
+      REQUIRE(test::contents(y) == std::vector<float>(64, 2.0f));
+    else
+      REQUIRE(y.read().error() == Errc::cancelled);
+  }
+  const auto metrics = machine.scheduler.metrics();
+  test::check_counts(metrics);
+  CHECK(metrics.completed + metrics.cancelled == 2u * jobs);
+  ends = true;
+  completes.join();
+  device->release();
+  CHECK(machine.scheduler.quiesce(60s));
 }

@@ -140,7 +140,7 @@ struct Explanation {
 using Executor = std::function<void(std::function<void()>)>;
 
 /// Waits for and cancels one job. The destructor of the ticket of a job that borrows host memory
-/// cancels a queued job and waits for a running one. A job that uses arrays alone continues without
+/// cancels the job, and waits until it has settled. A job that uses arrays alone continues without
 /// its ticket.
 /// Threads: one thread at a time; the job itself runs on other threads.
 class WYE_API Ticket {
@@ -164,9 +164,12 @@ class WYE_API Ticket {
   /// `executor` is called as the `then` above is, and returns without waiting; the function may be
   /// called on any thread, at any time.
   void then(std::function<void(const Result<Outcome>&)> then, const Executor& executor);
-  /// Requests a stop. A queued job stops at once, a host function at its next check of its
-  /// StopToken. Otherwise the result of the job is dropped. The ticket then returns `cancelled`,
-  /// unless the job had completed.
+  /// Cancels the job, unless it has settled. The ticket then returns `cancelled`, whatever the job
+  /// does. A job that is queued or in flight on a device settles before this returns: its work in
+  /// flight continues on memory of its own, its results are dropped, and the device is treated as
+  /// after a time limit. A host function ends the job at its next check of its StopToken, or when it
+  /// returns; a thread that prepares or submits the job ends it after that. A job in flight that
+  /// shares its submission (`SchedulerOptions::batch_limit`) settles with the others.
   void cancel();
   /// Returns the devices that were considered, each with the reason for its verdict.
   Explanation explain() const;
