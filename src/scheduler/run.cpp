@@ -176,12 +176,13 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       decision->code = RefusalCode::attempt_failed;
     }
     decision->set_error(why);
-    if (record.stop || !may_succeed_elsewhere(why.code())) return why;
+    if (!may_succeed_elsewhere(why.code())) return why;
     record.has_failed = true;
     if (record.extras) record.extras->shortage = {};
     // A worker runs it on another device in its turn there: it might wait for a lane that only a
     // worker can free.
     if (detaches && requeue(record)) return Progress::requeued;
+    if (record.stop) return why;
   }
   // The first failure is more informative than refusals.
   for (const Decision& decision : record.decisions) {

@@ -164,12 +164,13 @@ class WYE_API Ticket {
   /// `executor` is called as the `then` above is, and returns without waiting; the function may be
   /// called on any thread, at any time.
   void then(std::function<void(const Result<Outcome>&)> then, const Executor& executor);
-  /// Cancels the job, unless it has settled. The ticket then returns `cancelled`, whatever the job
-  /// does. A job that is queued or in flight on a device settles before this returns: its work in
-  /// flight continues on memory of its own, its results are dropped, and the device is treated as
-  /// after a time limit. A host function ends the job at its next check of its StopToken, or when it
-  /// returns; a thread that prepares or submits the job ends it after that. A job in flight that
-  /// shares its submission (`SchedulerOptions::batch_limit`) settles with the others.
+  /// Cancels the job, unless it has settled. The ticket then returns `cancelled`, even if the job
+  /// fails or runs out of time. A job that is queued or in flight on a device settles before this
+  /// returns, and this thread calls its functions (`then`). Its work in flight continues on memory of
+  /// its own, its results are dropped, and the device is treated as after a time limit. A host
+  /// function ends the job at its next check of its StopToken, or when it returns; a thread that
+  /// prepares or submits the job ends it after that. A job in flight that shares its submission
+  /// (`SchedulerOptions::batch_limit`) settles with the others.
   void cancel();
   /// Returns the devices that were considered, each with the reason for its verdict.
   Explanation explain() const;
