@@ -8,6 +8,7 @@
 
 #include "base/internals.hpp"
 #include "base/process.hpp"
+#include "base/sizes.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "device/lane.hpp"
@@ -32,6 +33,7 @@ std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
   array->size_ = size;
   const auto refuse = [&](Error error) {
     array->count_ = 0;
+    array->is_charged_ = true;
     array->failures_.push_back({whole, std::move(error)});
     return array;
   };
@@ -39,6 +41,9 @@ std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
   if (__builtin_mul_overflow(count, std::uint64_t{size}, &bytes))
     return refuse(Error(Errc::invalid_argument,
                         base::text("Array size ({} elements of {} bytes) overflows 64 bits.", count, size)));
+  // The system provides other memory at its first use.
+  if (!values.empty())
+    if (auto charged = array->charge_host(); !charged) return refuse(std::move(charged).error());
   array->owned_.reset(new (std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)]);
   if (!array->owned_)
     return refuse(Error(Errc::out_of_memory,
@@ -57,6 +62,7 @@ std::shared_ptr<ArrayState> ArrayState::borrow(std::shared_ptr<pool::Pool> pool,
   array->element_ = element;
   array->size_ = size;
   array->host_ = memory.data();
+  array->is_charged_ = true;
   array->host_valid_.add(array->all());
   return array;
 }
@@ -197,7 +203,31 @@ std::vector<device::TimelinePoint> ArrayState::fills_of(const Replica& replica, 
   return points;
 }
 
+Result<void> ArrayState::charge_host(device::MemoryCharge* reserved) {
+  if (is_charged_) return {};
+  device::MemoryCharge charge;
+  if (reserved && bytes() <= reserved->bytes()) {
+    charge = reserved->split(bytes());
+  } else if (const auto host = pool_->host_device()) {
+    const pool::WorkingSet set{.own = {}, .replicas = bytes()};
+    if (const auto limit = pool_->limit_of(*host, nullptr, set)) {
+      const base::Sizes size(limit->needed, limit->limit);
+      return Error(limit->code, base::text("An array needs {} on '{}'; the {} is {}.", size(limit->needed),
+                                           pool_->info(*host).id, limit->of, size(limit->limit)));
+    }
+    pool::Reservation made;
+    if (auto ok = pool_->reserve(*host, nullptr, set, pool_->clock().now(), made); !ok) return ok;
+    charge = made.replicas.split(bytes());
+  }
+  const base::Lock lock(mutex_);
+  if (!is_charged_) host_charge_ = std::move(charge);
+  is_charged_ = true;
+  return {};
+}
+
 Result<std::byte*> ArrayState::on_host(const IntervalSet& elements, Instant until) {
+  if (!is_charged_ && !failure(elements))
+    if (auto charged = charge_host(); !charged) return std::move(charged).error();
   for (;;) {
     IntervalSet wanted;
     std::shared_ptr<device::BufferBase> from;
@@ -322,6 +352,7 @@ std::uint64_t ArrayState::last_use(const device::DeviceBase& device) const noexc
 }
 
 bool ArrayState::has_replica_on(const device::DeviceBase& device) const noexcept {
+  if (device.info().features.has(Feature::host_memory)) return is_charged_;
   const base::Lock lock(mutex_);
   const auto found = replicas_.find(device.ref());
   return found != replicas_.end() && found->second.buffer;
@@ -550,6 +581,8 @@ Result<View> access(const std::shared_ptr<ArrayState>& array, Interval elements,
     if (auto error = array->abandoned())
       return error->with_context("while writing an array that the abandoned job may still use");
   const IntervalSet part(elements);
+  if (writes(mode))
+    if (auto charged = array->charge_host(); !charged) return std::move(charged).error();
   // The host overwrites the contents of a failed array.
   if (writes(mode) && array->failure(part)) array->mark_written_on(nullptr, part);
   auto bytes = array->on_host(part, until);

@@ -2,6 +2,7 @@
 /// The state of an array: the order of its users, and the validity of its copies.
 #include <wye/data/array.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -68,8 +69,15 @@ class ArrayState final : public device::Retained,
   /// `pieces`: the number of parts of `elements` that the user may change one after the other.
   void follow(Access access, Interval elements, const std::shared_ptr<Completion>& user, Predecessors& before,
               std::size_t pieces = 1);
-  /// Returns whether there is memory for the array on a device.
+  /// Returns whether there is memory for the array on a device. That of a device which uses memory
+  /// of the host is the host's copy, once it is charged.
   bool has_replica_on(const device::DeviceBase& device) const noexcept;
+  /// Charges the host's copy to the pool's account on the processor of the host, before its first
+  /// use. Has no effect if it is charged, is memory of the application, or the pool does not use the
+  /// host as a device. No lock may be held.
+  /// `reserved`: a charge of that account for it; null: none.
+  /// Errors: over_budget, out_of_memory.
+  Result<void> charge_host(device::MemoryCharge* reserved = nullptr);
 
   /// Returns the failure of a user that should have written some of `elements`, if it was the last
   /// one of these and failed.
@@ -214,6 +222,8 @@ class ArrayState final : public device::Retained,
   std::uint32_t size_ = 1;
   std::unique_ptr<std::byte[]> owned_;
   std::byte* host_ = nullptr;
+  device::MemoryCharge host_charge_;     // changed once, under the mutex
+  std::atomic<bool> is_charged_{false};  // or needs no charge
   bool read_only_ = false;
   std::function<void()> release_;
 

@@ -55,6 +55,12 @@ std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::Memory
   return std::nullopt;
 }
 
+std::optional<std::size_t> Pool::host_device() const noexcept {
+  for (std::size_t d = 0; d < device_count(); ++d)
+    if (infos_[d].features.has(Feature::host_memory)) return d;
+  return std::nullopt;
+}
+
 Result<void> Pool::reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
                            const WorkingSet& set, Instant now, Reservation& reserved) {
   SharedSilicon& one = silicon_[silicon_of_[device]];

@@ -221,6 +221,9 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Errors: over_budget, out_of_memory, with the holders of the memory as a line of context.
   Result<void> reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
                        const WorkingSet& set, Instant now, Reservation& reserved);
+  /// Returns the device that uses memory of the host in place, whose processor's account has the
+  /// host's copies of arrays; nothing if the pool has none.
+  std::optional<std::size_t> host_device() const noexcept;
   /// A job found no memory on a device. Returns whether memory may become free: leases for jobs are
   /// in use on its processor, which has one slot less then, or other processes that share it hold
   /// memory.

@@ -203,10 +203,10 @@ pool::WorkingSet Binding::working_set() {
     });
     if (is_first) add(set.own, scratch_bytes(operand.id));
   });
-  if (in_place_) return set;
   for (Use& use : arrays_) {
-    use.replica = use.array->replica_on(*base::state_of(device_));
-    if (!use.replica) add(set.replicas, use.array->bytes().count);
+    if (!in_place_) use.replica = use.array->replica_on(*base::state_of(device_));
+    if (!use.replica && !use.array->has_replica_on(*base::state_of(device_)))
+      add(set.replicas, use.array->bytes().count);
   }
   return set;
 }
@@ -217,6 +217,9 @@ Result<void> Binding::fetch(Instant until) {
     if (!in_place_) use.replica = use.array->replica_on(*base::state_of(device_));
   }
   for (Use& use : arrays_) {
+    if (in_place_)
+      if (auto charged = use.array->charge_host(&reserved_.replicas); !charged)
+        return std::move(charged).error();
     if (!use.reads) continue;
     if (auto failure = use.array->failure(use.needed))
       return failure->with_context(base::text("while job '{}' read an array that has failed", job_.name()));

@@ -392,7 +392,6 @@ Result<void> Compiler::reserve(const Operands& operands) {
     const Job job = scheduler::job_of(plan_, to, segment, operands);
     const auto [arrays, host] = Binding(job, on).operands();
     for (const Binding::Region& region : host) regions[segment.device].insert({region.first, region.last});
-    if (on.info().features.has(Feature::host_memory)) continue;
     for (const Binding::Use& use : arrays) replicas.insert({segment.device, use.array});
   }
   for (const auto& [index, array] : replicas)
@@ -413,9 +412,13 @@ Result<void> Compiler::reserve(const Operands& operands) {
         base::text("graph '{}'", plan_.name), device::MemoryAccount::no_limit, device::AccountLevel::tag,
         core_.pool().account_on(*base::state_of(device(index))));
   }
-  for (const auto& [index, array] : replicas)
-    if (auto placed = array->on_device(*base::state_of(device(index)), {}); !placed)
+  for (const auto& [index, array] : replicas) {
+    if (device(index).info().features.has(Feature::host_memory)) {
+      if (auto charged = array->charge_host(); !charged) return charged.error().with_context(context(index));
+    } else if (auto placed = array->on_device(*base::state_of(device(index)), {}); !placed) {
       return placed.error().with_context(context(index));
+    }
+  }
   for (const Block& block : blocks) {
     auto buffer = base::state_of(device(block.device))
                       ->allocate({.bytes = block.bytes,

@@ -1,4 +1,5 @@
 #include <wye/runtime/runtime.hpp>
+#include <wye/scheduler/graph.hpp>
 
 #include <chrono>
 #include <numeric>
@@ -13,6 +14,7 @@
 
 using namespace wye;
 using namespace std::chrono_literals;
+using namespace wye::literals;
 
 namespace {
 
@@ -42,6 +44,78 @@ TEST_CASE("an array is a copy of its initial values", "[data]") {
   REQUIRE(view);
   CHECK(std::vector<float>(view->begin(), view->end()) == before);
   CHECK(array.size() == 777);
+}
+
+TEST_CASE("the host's copies of arrays are charged to the CPU from their first use", "[data][memory]") {
+  Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}, .pool_memory = 1_MiB}}).value();
+  const auto held = [&] {
+    const Bytes bytes = runtime.metrics().pool.bytes;
+    CHECK(runtime.metrics().bytes() == bytes + runtime.metrics().cache.bytes);
+    Bytes listed;
+    for (const auto& share : runtime.pool().silicon().front().memory)
+      if (share.level == "runtime") listed = share.held;
+    CHECK(listed == bytes);
+    return bytes;
+  };
+  REQUIRE(held() == 0_B);
+  const auto values = random_floats(16384, 4);
+  std::optional<Array<float>> copied = runtime.array<float>(values);
+  CHECK(held() == 64_KiB);
+  Array<float> empty = runtime.array<float>(16384), viewed = runtime.array<float>(16384);
+  std::vector<float> memory(16384);
+  Array<float> borrowed = runtime.borrow(std::span(memory));
+  CHECK(held() == 64_KiB);
+  REQUIRE(runtime.run(test::copy()(*copied, borrowed)));
+  CHECK(held() == 64_KiB);
+  REQUIRE(runtime.run(test::copy()(*copied, empty)));
+  CHECK(held() == 128_KiB);
+  REQUIRE(viewed.slice(0, 1).write());
+  CHECK(held() == 192_KiB);
+  REQUIRE(runtime.run(test::copy()(*copied, empty)));
+  CHECK(held() == 192_KiB);
+  copied.reset();
+  CHECK(held() == 128_KiB);
+}
+
+TEST_CASE("arrays beyond the budget of the CPU fail as on other devices", "[data][memory]") {
+  for (const bool is_silicon : {false, true}) {
+    PoolOptions options{.backends = {"cpu"}};
+    (is_silicon ? options.silicon_memory : options.pool_memory) = 1_MiB;
+    Runtime runtime = Runtime::open({.pool = options}).value();
+    const Errc code = is_silicon ? Errc::out_of_memory : Errc::over_budget;
+    const auto error = [&](auto result) {
+      REQUIRE_FALSE(result);
+      CHECK(result.error() == code);
+      return result.error().sentence();
+    };
+    const std::string limit = is_silicon ? "" : "; the budget of runtime 'cpu:0' is 1.00 MiB.";
+    const std::vector<float> values(524288, 1.0f);
+    Array<float> large = runtime.array<float>(values);
+    CHECK(error(large.read()).find("An array needs 2.00 MiB on 'cpu:0'" + limit) == 0);
+    Array<float> empty = runtime.array<float>(524288);
+    CHECK(error(runtime.run(test::scale()(empty, 2.0f)))
+              .find("Job 'scale' needs 2.00 MiB on 'cpu:0'" + limit) == 0);
+    Array<float> unused = runtime.array<float>(524288);
+    CHECK(error(unused.write()).find("An array needs 2.00 MiB on 'cpu:0'" + limit) == 0);
+    CHECK(error(empty.write()).find("An array needs") == 0);  // it has failed still
+    CHECK(error(empty.read()).find("Job 'scale' needs") == 0);
+    Graph graph;
+    graph.add(test::scale()(unused, 2.0f));
+    const auto plan = graph.compile(runtime.scheduler());
+    CHECK(plan.error() == Errc::over_budget);
+    CHECK(plan.error().sentence().find("needs 2.00 MiB on 'cpu:0' (arrays 2.00 MiB") != std::string::npos);
+    // Arrays that fit one by one share the budget.
+    const std::vector<float> most(196608, 1.0f);
+    std::optional<Array<float>> first = runtime.array<float>(most);
+    REQUIRE(first->read());
+    Array<float> second = runtime.array<float>(196608);
+    (void)error(runtime.run(test::scale()(second, 2.0f)));
+    (void)error(runtime.array<float>(most).read());
+    first.reset();
+    CHECK(runtime.metrics().pool.bytes == 0_B);
+    REQUIRE(second.write());
+    CHECK(runtime.run(test::scale()(second, 2.0f)));
+  }
 }
 
 TEST_CASE("jobs on arrays follow each other by what they read and write", "[data]") {

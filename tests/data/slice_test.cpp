@@ -147,6 +147,8 @@ TEST_CASE("a slice beyond its array is refused with its sizes", "[data][slice]")
     CHECK(refused.error().sentence() ==
           "Argument 1 of 'host_scale' is a slice that ends beyond its array (6 elements).");
   }
+  CHECK(array.slice(0, 1).read().error() == Errc::invalid_argument);  // the jobs should have written it
+  CHECK(array.write());
   CHECK(contents(array) == std::vector<float>{0, 1, 2, 3, 4, 5});
   CHECK(contents(array.slice(6, 0)).empty());
   CHECK(Array<float>().slice(0, 0).read().error() == Errc::invalid_argument);

@@ -306,7 +306,7 @@ struct PoolMetrics {
   std::uint64_t leases = 0;
   std::uint64_t switches = 0;    ///< submissions of a thread to another context than its previous one
   std::uint64_t timeouts = 0;    ///< requests that waited until their deadline
-  Bytes bytes;                   ///< allocated by contexts, and for replicas of arrays
+  Bytes bytes;                   ///< allocated by contexts, and for arrays
   std::uint64_t evictions = 0;   ///< replicas of arrays whose memory was freed for other allocations
   std::uint64_t shortages = 0;   ///< jobs that memory was not free for, each attempt counted
   std::uint64_t recoveries = 0;  ///< lost devices that were opened again
