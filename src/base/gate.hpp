@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/cancellation.hpp"
 #include "base/process.hpp"
 
 namespace wye::inline v0::base {
@@ -103,6 +104,7 @@ class Gate {
   /// Parks until `ready()` or `until`. Returns false if `until` passed. Calls `ready` under `lock`.
   template <class Ready>
   bool wait(Lock& lock, Instant until, Ready ready) {
+    const CancellationHeld held;
     if (until == Instant::max()) return changed_.wait(lock, ready), true;
     return changed_.wait_until(lock, until, ready);
   }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/cancellation.hpp"
 #include "base/logger.hpp"
 #include "base/text.hpp"
 #include "base/write_signals.hpp"
@@ -99,6 +100,7 @@ bool Logger::wants(LogLevel level, std::string_view room) const noexcept {
 
 void Logger::write(LogLevel level, std::string_view room, std::string_view text) const noexcept {
   if (!wants(level, room)) return;
+  const CancellationHeld held;
   try {
     state_->sink(LogRecord{level, room, text});
   } catch (...) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cancellation.hpp"
 #include "base/text.hpp"
 #include "cache/cache.hpp"
 #include "device/lane.hpp"
@@ -193,6 +194,7 @@ void Cache::run_build(const BuildRequest& request, Build& build) noexcept {
 /// Returns nothing if the build fails; `result` then has the error.
 std::optional<Cache::Built> Cache::build_executable(const BuildRequest& request,
                                                     Result<device::Provided>& result) noexcept {
+  const base::CancellationHeld held;
   try {
     const std::string_view kernel = request.program->name();
     try {
@@ -222,6 +224,7 @@ void Cache::count_failure(const Key& key, const Error& error) {
 
 void Cache::report(const BuildRequest& request, const Build& build, const Built* built) const noexcept {
   if (!options_.on_build || (built && built->tier == CacheTier::none)) return;
+  const base::CancellationHeld held;
   BuildEvent event;
   event.kernel = request.program->name();
   event.device = request.device->info().id;

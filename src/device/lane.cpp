@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/cancellation.hpp"
 #include "base/text.hpp"
 #include "device/checked.hpp"
 #include "device/pending_signals.hpp"
@@ -148,6 +149,7 @@ void Lane::submit_to_base(const Submission& submission) {
 }
 
 Result<void> Lane::wait(Instant until, const StopToken& stop) {
+  const base::CancellationHeld held;
   if (const Error* inherited = origin_.error()) return *inherited;
   submit_recorded(stop, until == Instant::max());
   // Also after a failure: earlier submissions may still use host memory.

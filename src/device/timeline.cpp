@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cancellation.hpp"
 #include "base/text.hpp"
 #include "device/device.hpp"
 
@@ -16,6 +17,7 @@ const Error& ended() {
 }
 
 void call(const TimelineCallback& callback, const Error* failure) noexcept {
+  const base::CancellationHeld held;
   try {
     callback(failure);
   } catch (...) {  // dropped: see `Timeline::when`

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/cancellation.hpp"
 #include "base/host_info.hpp"
 #include "base/internals.hpp"
 #include "base/sizes.hpp"
@@ -129,6 +130,7 @@ void Pool::note_memory(std::size_t device) noexcept {
   SharedSilicon& one = silicon_[silicon_of_[device]];
   const MemoryPressure pressure = pressure_of(one);
   if (one.watch->level.exchange(pressure.level, std::memory_order_relaxed) == pressure.level) return;
+  const base::CancellationHeld held;
   try {
     options_.on_pressure(pressure);
   } catch (...) {  // of the application

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "base/cancellation.hpp"
 #include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -459,6 +460,7 @@ void Context::waited() noexcept {
 void Pool::note_switch(const Context& from, const Context& to, Instant since) noexcept {
   switches_.fetch_add(1, std::memory_order_relaxed);
   if (!options_.on_switch) return;
+  const base::CancellationHeld held;
   try {
     const AdapterInfo &left = infos_[from.device], &entered = infos_[to.device];
     options_.on_switch({.from = from.id,

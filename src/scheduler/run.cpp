@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/cancellation.hpp"
 #include "base/internals.hpp"
 #include "base/text.hpp"
 #include "scheduler/binding.hpp"
@@ -47,6 +48,7 @@ Record::~Record() = default;
 /// Runs a record until it settles, is in flight or is requeued. Unless it has completed, it may be
 /// gone when this returns. `now` is as in `run_popped`.
 Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
+  const base::CancellationHeld held;
   std::optional<Error> error;
   try {
     if (!record.attempt && record.started == Instant())

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/cancellation.hpp"
 #include "base/internals.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -183,6 +184,7 @@ namespace {
 /// Calls a function of the application, and drops its exceptions as the thread that completes a job
 /// does.
 void call(const std::function<void(const Result<Outcome>&)>& then, const Result<Outcome>& result) noexcept {
+  const base::CancellationHeld held;
   try {
     then(result);
   } catch (...) {

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/cancellation.hpp"
 #include "base/internals.hpp"
 #include "base/text.hpp"
 #include "scheduler/binding.hpp"
@@ -108,6 +109,7 @@ void Core::call(const Continuations& continuations, Record& record) noexcept {
 }
 
 void Core::call(const Continuation& then, Record& record) noexcept {
+  const base::CancellationHeld held;
   ++functions_on_this_thread;
   try {
     then(record.result());

@@ -1,6 +1,8 @@
 // Tickets: ownership, and lifetime beside jobs, runtimes and memory.
 #include <wye/wye.hpp>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -193,4 +195,78 @@ TEST_CASE("the ticket of a job whose memory is not valid settles at once, and th
   CHECK(x.read(0ms).error() == Errc::invalid_argument);  // the refused job should have written it
   CHECK(x.write(0ms));
   CHECK(test::contents(x) == std::vector<float>(4, 1.0f));
+}
+
+namespace {
+
+/// Waits for a ticket on a thread of the application that can be cancelled.
+struct Cancellable {
+  Ticket* ticket = nullptr;
+  bool has_returned = false;
+  bool has_completed = false;
+  bool goes_on = false;
+
+  static void* wait(void* object) {
+    auto& self = *static_cast<Cancellable*>(object);
+    self.has_completed = self.ticket->wait().has_value();
+    self.has_returned = true;
+    ::pthread_testcancel();
+    self.goes_on = true;
+    return nullptr;
+  }
+  void check(pthread_t thread) const {
+    void* result = nullptr;
+    REQUIRE(::pthread_join(thread, &result) == 0);
+    CHECK(result == PTHREAD_CANCELED);
+    CHECK(has_returned);
+    CHECK(has_completed);
+    CHECK_FALSE(goes_on);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a thread that is cancelled while it waits for a job ends after the wait", "[scheduler]") {
+  Runtime runtime = test::cpu_runtime();
+  test::Latch latch;
+  std::vector<float> x(1, 1.0f);
+  Ticket ticket = runtime.submit(latch.kernel(x));
+  latch.await();  // on a worker
+  Cancellable waits{&ticket};
+  pthread_t thread{};
+  REQUIRE(::pthread_create(&thread, nullptr, Cancellable::wait, &waits) == 0);
+  ::pthread_cancel(thread);  // its wait would be the first cancellation point
+  latch.open();
+  waits.check(thread);
+}
+
+TEST_CASE("a thread that is cancelled in a host function that it runs ends after the job", "[scheduler]") {
+  std::vector<float> x(1, 1.0f);
+  Runtime runtime = test::cpu_runtime();
+  const auto cancels = test::on_host("cancels", [](Range, std::span<float> values) {
+    ::pthread_cancel(::pthread_self());
+    ::pthread_testcancel();
+    values[0] += 1;
+  });
+  struct Run {
+    Runtime& runtime;
+    Job job;
+    bool has_completed = false;
+    static void* body(void* object) {
+      auto& self = *static_cast<Run*>(object);
+      self.has_completed = self.runtime.run(std::move(self.job)).has_value();
+      ::pthread_testcancel();
+      return nullptr;
+    }
+  } run{runtime, cancels(x)};
+  pthread_t thread{};
+  REQUIRE(::pthread_create(&thread, nullptr, Run::body, &run) == 0);
+  void* result = nullptr;
+  REQUIRE(::pthread_join(thread, &result) == 0);
+  CHECK(result == PTHREAD_CANCELED);
+  CHECK(run.has_completed);
+  auto ticket = runtime.submit(cancels(x));
+  CHECK_FALSE(settled(ticket));  // on a worker, which goes on
+  CHECK_FALSE(settled(ticket));
+  CHECK(x == std::vector<float>{3.0f});
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cancellation.hpp"
 #include "base/float_environment.hpp"
 #include "base/gate.hpp"
 #include "base/process.hpp"
@@ -303,6 +304,7 @@ void Queue::run(base::Lock& lock, std::uint64_t up_to) {
 }
 
 void Queue::finish(Job job) {
+  const base::CancellationHeld held;
   if (!job.failure) {
     try {
       job.failure = execute(job);
