@@ -248,8 +248,11 @@ TEST_CASE("by default a pool waits 10 s for a GPU that does not complete its wor
 
 namespace {
 
+/// How the job of an endless kernel ends.
+enum class Ends { by_time, by_cancel, by_close };
+
 /// The life of a process with an endless kernel.
-void run_endless_kernel(bool times_out) {
+void run_endless_kernel(Ends ends) {
   auto runtime = Runtime::open({.close_timeout = Duration(300ms)});
   REQUIRE(runtime);
   if (!test::has_device(*runtime, "vulkan")) return;
@@ -260,14 +263,20 @@ void run_endless_kernel(bool times_out) {
   // builds when the process ends uses the driver while it is destroyed.
   REQUIRE(runtime->run(Job::build(*kernel), {.time_limit = 60s, .on = "vulkan"}));
   auto array = runtime->array(std::vector<float>(1, 1.0f));
-  Ticket ticket = runtime->submit(
-      (*kernel)(array).over(endless_grid),
-      {.time_limit = times_out ? Duration(1500ms) : Duration(60s), .on = "vulkan", .tag = "spin"});
-  if (times_out) {
+  Ticket ticket = runtime->submit((*kernel)(array).over(endless_grid),
+                                  {.time_limit = ends == Ends::by_time ? Duration(1500ms) : Duration(60s),
+                                   .on = "vulkan",
+                                   .tag = "spin"});
+  if (ends == Ends::by_time) {
     CHECK(ticket.wait().error() == Errc::timed_out);
   } else {
     CHECK(ticket.wait(1500ms).error() == Errc::timed_out);
     CHECK_FALSE(ticket.ready());
+  }
+  if (ends == Ends::by_cancel) {
+    ticket.cancel();
+    CHECK(ticket.wait(Deadline(60s)).error() == Errc::cancelled);
+    CHECK(array.read(0s).error() == Errc::cancelled);
   }
   const auto closed = runtime->close(200ms);
   REQUIRE_FALSE(closed);
@@ -275,17 +284,25 @@ void run_endless_kernel(bool times_out) {
   INFO(closed.error().sentence());
   CHECK(closed.error().sentence().find("job 'endless' (tag 'spin') on ") != std::string::npos);
   CHECK(closed.error().sentence().find("vulkan:0") != std::string::npos);
-  CHECK(ticket.wait().error() == (times_out ? Errc::timed_out : Errc::closed));
+  CHECK(ticket.wait().error() == (ends == Ends::by_time     ? Errc::timed_out
+                                  : ends == Ends::by_cancel ? Errc::cancelled
+                                                            : Errc::closed));
   CHECK_FALSE(array.read());
 }  // the end of the runtime is part of it, and so is `exit`: llvmpipe's threads still run the kernel
 
 }  // namespace
 
 TEST_CASE("a process closes while a kernel of a job that timed out runs on", "[.abandons]") {
-  run_endless_kernel(true);
+  run_endless_kernel(Ends::by_time);
 }
 
-TEST_CASE("a process closes while an endless kernel runs", "[.abandons]") { run_endless_kernel(false); }
+TEST_CASE("a process closes while a kernel of a job that was cancelled runs on", "[.abandons]") {
+  run_endless_kernel(Ends::by_cancel);
+}
+
+TEST_CASE("a process closes while an endless kernel runs", "[.abandons]") {
+  run_endless_kernel(Ends::by_close);
+}
 
 TEST_CASE("closing abandons work that does not complete", "[runtime][close][no_tsan]") {
   // Each in a process of its own: threads, devices and memory that are abandoned stay until it
@@ -297,6 +314,7 @@ TEST_CASE("closing abandons work that does not complete", "[runtime][close][no_t
       "by default a pool waits 10 s for a GPU that does not complete its work",
       "close_timeout bounds the destruction of a runtime whose job does not end",
       "a process closes while a kernel of a job that timed out runs on",
+      "a process closes while a kernel of a job that was cancelled runs on",
       "a process closes while an endless kernel runs");
   CAPTURE(name);
   CHECK(test::in_own_process(name) == test::success);
