@@ -29,6 +29,9 @@ struct BufferRequest {
   std::shared_ptr<MemoryAccount> tag = nullptr;  ///< charged too; null: none
   MemoryCharge* reserved = nullptr;  ///< a charge of these accounts that the buffer takes its part of
   bool only_spare = false;  ///< take memory that the backend keeps already; the driver allocates none for it
+  /// The caller overwrites all bytes before any other use. Otherwise they are zero: memory that was
+  /// in another buffer, or in another part of the process, is cleared.
+  bool is_overwritten = false;
 };
 
 /// Checks `bytes` against the largest buffer of an adapter.

@@ -122,6 +122,9 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Has reclaimables free idle memory of the kinds up to `last`, in their order, until `wanted`
   /// bytes are free. Returns the bytes that they freed.
   Bytes reclaim(IdleMemory last, Bytes wanted);
+  /// Returns whether host and device share their memory: an upload costs a copy in memory, about as
+  /// much as clearing it.
+  virtual bool has_unified_memory() const noexcept { return false; }
   /// Returns memory that the backend keeps for later allocations to the driver.
   virtual void release_spare_memory() noexcept {}
   /// Moves buffers that nothing uses together, until the allocations of the driver that they leave
@@ -134,6 +137,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Adds an owner of idle memory of this device for `allocate`.
   void add_reclaimable(std::weak_ptr<Reclaimable> reclaimable);
 
+  /// Creates a buffer of zeros, unless `BufferRequest::is_overwritten`. Work that is submitted later
+  /// finds the zeros.
   /// Errors: out_of_memory (the size exceeds the largest buffer or the free memory; the sentence
   ///         says which), over_budget, device_lost.
   virtual Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest& request) = 0;

@@ -8,7 +8,8 @@ namespace {
 /// available memory.
 std::shared_ptr<BufferBase> large_buffer(const Subject& subject, Bytes size) {
   const Bytes available = subject.device->memory().available;
-  auto buffer = subject.device->create_buffer({.bytes = size, .account = nullptr});
+  // Gibibytes of zeros would take the memory of the machine.
+  auto buffer = subject.device->create_buffer({.bytes = size, .account = nullptr, .is_overwritten = true});
   INFO(to_string(size) << " of " << to_string(available));
   if (buffer) {
     CHECK(size <= subject.info().limits.buffer);
@@ -160,6 +161,57 @@ CONTRACT_CASE("an account is charged while a buffer lives, and refuses more than
   CHECK_FALSE(too_big);
   third.reset();
   CHECK(account->held() == 0_B);
+}
+
+CONTRACT_CASE("a new buffer is zero in memory that other buffers have filled", {Ability::data}) {
+  for (const MemoryUse use : {MemoryUse::device, MemoryUse::transfer}) {
+    for (const std::uint64_t size : {1u, 67u, 4096u, 262144u, (3u << 20) + 5}) {
+      INFO(size);
+      const auto make = [&](std::uint64_t bytes) {
+        auto made = subject.device->create_buffer({.bytes = Bytes{bytes}, .use = use, .account = nullptr});
+        if (!made) throw std::runtime_error(made.error().describe());
+        return *made;
+      };
+      const std::vector<std::byte> pattern(size, std::byte{0xa5});
+      {
+        std::vector<std::shared_ptr<BufferBase>> filled;
+        auto lane = subject.lane();
+        for (int i = 0; i < 4; ++i) {
+          filled.push_back(make(size));
+          lane->upload(pattern, range(filled.back()));
+        }
+        subject.settle(*lane);
+      }
+      std::size_t wrong = 0;
+      std::vector<std::shared_ptr<BufferBase>> buffers;
+      for (std::uint64_t i = 0; i < 6; ++i) {
+        buffers.push_back(make(size - std::min(i, size - 1)));
+        std::vector<std::byte> seen(buffers.back()->bytes().count, std::byte{0xee});
+        auto lane = subject.lane();
+        lane->download(range(buffers.back()), seen);
+        subject.settle(*lane);
+        for (const std::byte one : seen) wrong += one != std::byte{0};
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+CONTRACT_CASE("a new buffer is zero before the work of a lane that waits for another one", {Ability::order}) {
+  if (subject.info().backend == "null") return;
+  const auto buffer = subject.words(1000);
+  const std::vector<Word> words(1000, 7);
+  const auto host = subject.timeline();
+  auto first = subject.lane(), second = subject.lane();
+  first->wait_for({host, 1});  // it is submitted before the work that it follows
+  const auto copied = subject.words(1000);
+  first->copy(range(buffer), range(copied));
+  first->submit();
+  second->upload(bytes_of(words), range(buffer));
+  subject.settle(*second);
+  REQUIRE(host->signal(1));
+  subject.settle(*first);
+  CHECK(subject.read(copied) == words);
 }
 
 CONTRACT_CASE("staging memory can be reached by the host", {Ability::data}) {

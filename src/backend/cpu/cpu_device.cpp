@@ -18,10 +18,11 @@ using namespace device;
 
 class CpuBuffer final : public BufferBase {
  public:
-  static Result<std::shared_ptr<BufferBase>> make(std::shared_ptr<CpuDevice> device, Bytes bytes,
-                                                  MemoryCharge charge) {
+  static Result<std::shared_ptr<BufferBase>> make(std::shared_ptr<CpuDevice> device,
+                                                  const BufferRequest& request, MemoryCharge charge) {
+    const Bytes bytes = request.bytes;
     auto buffer = base::make_own<CpuBuffer>(device, bytes, std::move(charge));
-    buffer->block_ = device->host_memory().allocate(bytes.count);
+    buffer->block_ = device->host_memory().allocate(bytes.count, request.is_overwritten);
     if (buffer->block_.memory) return std::shared_ptr<BufferBase>(std::move(buffer));
     const AdapterInfo& info = device->info();
     const Bytes held = device->silicon()->account()->held() - bytes;
@@ -65,7 +66,7 @@ Result<std::shared_ptr<BufferBase>> CpuDevice::create_buffer(const BufferRequest
   if (auto fitting = fits(request.bytes, info()); !fitting) return std::move(fitting).error();
   auto charge = this->charge(request);
   if (!charge) return std::move(charge).error();
-  return CpuBuffer::make(std::static_pointer_cast<CpuDevice>(shared_from_this()), request.bytes,
+  return CpuBuffer::make(std::static_pointer_cast<CpuDevice>(shared_from_this()), request,
                          *std::move(charge));
 }
 

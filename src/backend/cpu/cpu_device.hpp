@@ -25,6 +25,7 @@ class CpuDevice final : public device::DeviceBase {
   CpuMemory& host_memory() noexcept { return memory_; }
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
+  bool has_unified_memory() const noexcept override { return true; }
   void release_spare_memory() noexcept override { memory_.release(); }
   const Error* ended_by() const noexcept override { return nullptr; }
 

@@ -1,6 +1,8 @@
 #include "backend/cpu/cpu_memory.hpp"
 
-#include <new>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 
 #include "base/host_info.hpp"
 
@@ -21,9 +23,6 @@
 namespace wye::inline v0::cpu {
 namespace {
 
-/// The size of a cache line, and enough for every vector register.
-constexpr std::align_val_t alignment{64};
-
 /// Whether AddressSanitizer reports accesses to a block.
 void set_accessible([[maybe_unused]] HostBlock block, bool accessible) noexcept {
   if (accessible)
@@ -34,17 +33,26 @@ void set_accessible([[maybe_unused]] HostBlock block, bool accessible) noexcept 
 
 void return_to_host(HostBlock block) noexcept {
   set_accessible(block, true);
-  ::operator delete(block.memory, alignment);
+  std::free(block.allocation);
 }
 
 }  // namespace
 
 CpuMemory::CpuMemory(Bytes limit) : limit_(limit.count) { blocks_.reserve(most_kept); }
 
-HostBlock CpuMemory::allocate(std::uint64_t bytes) noexcept {
-  if (const HostBlock kept = take(bytes); kept.memory) return kept;
-  const auto attempt = [&] {
-    return HostBlock{static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow)), bytes};
+HostBlock CpuMemory::allocate(std::uint64_t bytes, bool is_overwritten) noexcept {
+  if (const HostBlock kept = take(bytes); kept.memory) {
+    if (!is_overwritten) std::memset(kept.memory, 0, bytes);
+    return kept;
+  }
+  const auto attempt = [&]() -> HostBlock {
+    if (bytes > ~std::uint64_t{0} - HostBlock::alignment) return {};
+    // calloc does not touch pages that are new from the system.
+    void* const allocation = std::calloc(bytes + HostBlock::alignment, 1);
+    void* memory = allocation;
+    std::size_t room = bytes + HostBlock::alignment;
+    if (allocation) std::align(HostBlock::alignment, bytes, memory, room);
+    return {static_cast<std::byte*>(memory), bytes, allocation};
   };
   HostBlock block = attempt();
   if (!block.memory) {

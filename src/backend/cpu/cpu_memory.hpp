@@ -13,6 +13,9 @@ namespace wye::inline v0::cpu {
 struct HostBlock {
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
+  void* allocation = nullptr;  ///< begins at most `HostBlock::alignment` bytes before `memory`
+  /// The size of a cache line, and enough for every vector register.
+  static constexpr std::size_t alignment = 64;
 };
 
 /// Allocates blocks, and keeps large freed ones: the first access to new pages can take as long as
@@ -30,8 +33,9 @@ class CpuMemory {
   CpuMemory& operator=(const CpuMemory&) = delete;
 
   /// Returns a block of at least `bytes`, aligned for every vector register. Its memory is null if
-  /// the host has none.
-  HostBlock allocate(std::uint64_t bytes) noexcept;
+  /// the host has none. The first `bytes` are zero, unless `is_overwritten`. New pages are zero
+  /// already, so that only kept blocks and small ones are cleared.
+  HostBlock allocate(std::uint64_t bytes, bool is_overwritten) noexcept;
   /// Frees a block, or keeps it in the place of those that have been kept longest.
   void free(HostBlock block) noexcept;
   /// Returns the kept bytes.

@@ -1,6 +1,7 @@
 #include "backend/cuda/cuda_buffer.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "backend/cuda/cuda_error.hpp"
@@ -41,8 +42,8 @@ Result<void> CudaBuffer::allocate_memory(const device::BufferRequest& request) {
             : base::text("Device '{}' has no contiguous memory for a buffer of {} ({} of {} available).",
                          device.info().id, size(bytes()), size(memory.available), size(memory.total)));
   };
-  const std::size_t size =
-      std::max<std::size_t>(bytes().count, 16);  // the driver refuses allocations of no bytes
+  // The driver refuses allocations of no bytes, and clears words.
+  const std::size_t size = (std::max<std::size_t>(bytes().count, 16) + 3) / 4 * 4;
   if (request.use == device::MemoryUse::transfer) {
     void* host = nullptr;
     const auto pin = [&] {
@@ -52,6 +53,7 @@ Result<void> CudaBuffer::allocate_memory(const device::BufferRequest& request) {
     if (r == CUDA_ERROR_OUT_OF_MEMORY && device.staging().trim() != Bytes{}) r = pin();
     if (r != CUDA_SUCCESS) return refused(r, "cuMemHostAlloc");
     host_ = static_cast<std::byte*>(host);
+    if (!request.is_overwritten) std::memset(host_, 0, size);
     if (r = device.cu.MemHostGetDevicePointer(&address_, host, 0); r != CUDA_SUCCESS)
       return refused(r, "cuMemHostGetDevicePointer");
     return {};
@@ -65,6 +67,11 @@ Result<void> CudaBuffer::allocate_memory(const device::BufferRequest& request) {
       device.pool().trim() == CUDA_SUCCESS)
     r = allocate();
   if (r != CUDA_SUCCESS) return address_ = 0, refused(r, "cuMemAllocFromPoolAsync");
+  if (!request.is_overwritten)
+    if (r = device.cu.MemsetD32Async(address_, 0, size / 4, device.memory_stream()); r != CUDA_SUCCESS)
+      return device.failed(
+          r, "cuMemsetD32Async",
+          base::text("Device '{}' cannot clear a buffer of {}.", device.info().id, to_string(bytes())));
   return device.record_allocation();  // the host does not wait: lanes do
 }
 

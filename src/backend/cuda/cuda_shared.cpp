@@ -106,6 +106,12 @@ Result<device::SharedBufferBase> CudaDevice::create_shared(Bytes bytes) {
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   if (const CUresult r = cu.MemSetAccess(memory->address, memory->size, &access, 1); r != CUDA_SUCCESS)
     return refused(r, "cuMemSetAccess");
+  if (const CUresult r = cu.MemsetD32Async(memory->address, 0, memory->size / 4, memory_stream());
+      r != CUDA_SUCCESS)
+    return refused(r, "cuMemsetD32Async");
+  // Lanes of the other driver do not wait for the stream.
+  if (const CUresult r = cu.StreamSynchronize(memory_stream()); r != CUDA_SUCCESS)
+    return refused(r, "cuStreamSynchronize");
   int file = -1;
   if (const CUresult r = cu.MemExportToShareableHandle(&file, memory->allocation,
                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);

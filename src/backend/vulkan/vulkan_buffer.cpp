@@ -18,6 +18,8 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<Vulka
   auto buffer =
       base::make_own<VulkanBuffer>(std::move(device), request.bytes, request.use, *std::move(charge));
   if (auto bound = buffer->bind(request.only_spare); !bound) return std::move(bound).error();
+  if (!request.is_overwritten)
+    if (auto cleared = buffer->clear(); !cleared) return std::move(cleared).error();
   return buffer;
 }
 
@@ -83,8 +85,30 @@ Result<void> VulkanBuffer::bind(bool only_spare) {
   return {};
 }
 
+Result<void> VulkanBuffer::clear() {
+  if (mapped_) {
+    std::memset(mapped_, 0, bytes().count);
+    return flush(0, bytes().count);
+  }
+  auto filled = vulkan().clearing().clear(handle_);
+  if (!filled) return std::move(filled).error();
+  cleared_ = *filled;
+  return {};
+}
+
+Result<void> VulkanBuffer::clear_now() {
+  if (auto cleared = clear(); !cleared) return cleared;
+  if (cleared_.done == VK_NULL_HANDLE || vulkan().clearing().wait(cleared_)) return {};
+  return Error(Errc::unavailable,
+               base::text("The driver of device '{}' does not report that it has cleared a "
+                          "shared buffer ({} bytes).",
+                          vulkan().info().id, bytes().count));
+}
+
 VulkanBuffer::~VulkanBuffer() {
   VulkanDevice& device = vulkan();
+  // The device may still write a buffer that was never used. If its driver does not tell, it stays.
+  if (cleared_.done != VK_NULL_HANDLE && !device.clearing().wait(cleared_)) return;
   if (handle_ != VK_NULL_HANDLE && adopted_.buffer == 0)
     device.vk.DestroyBuffer(device.handle(), handle_, nullptr);
   if (memory_.block) device.heap().free_range(memory_);

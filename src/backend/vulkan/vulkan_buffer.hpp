@@ -87,6 +87,10 @@ class VulkanBuffer final : public device::BufferBase {
  private:
   Result<void> bind(bool only_spare);
   Result<void> create_handle();
+  /// Overwrites new memory with zeros.
+  Result<void> clear();
+  /// Clears memory that another driver uses, too, and waits for it.
+  Result<void> clear_now();
   Result<void> use(const NativeMemory& memory);
   Result<void> bind_shared(device::SharedMemory* opened);
   void query_address();
@@ -106,6 +110,7 @@ class VulkanBuffer final : public device::BufferBase {
   std::byte* mapped_ = nullptr;
   bool coherent_ = true;
   device::MemoryUse use_;
+  VulkanClearing::Fill cleared_;
   std::mutex reads_mutex_;  // held during the copies too: its users wait for them anyway
   std::vector<Read> reads_;
   std::atomic<std::size_t> pending_reads_{0};

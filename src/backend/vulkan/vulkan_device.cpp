@@ -78,6 +78,7 @@ Result<void> VulkanDevice::use(VkDevice device, VkQueue queue, const NativeLock&
   if (queue == VK_NULL_HANDLE) vk.GetDeviceQueue(handle_, physical_.queue_family, 0, &queue);
   queue_.emplace(*this, queue, instance_->messages(), lock);
   memory_.emplace(*this);
+  clearing_.emplace(*this);
   return {};
 }
 
@@ -86,6 +87,7 @@ VulkanDevice::~VulkanDevice() {
   if (handle_ == VK_NULL_HANDLE) return;
   // An adopted device may have other queues in use. The lanes have waited for their own work.
   if (!lost() && !is_adopted_) vk.DeviceWaitIdle(handle_);
+  clearing_.reset();
   memory_.reset();
   if (const VkPipelineCache last = pipelines_) vk.DestroyPipelineCache(handle_, last, nullptr);
   if (!is_adopted_) vk.DestroyDevice(handle_, nullptr);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/vulkan/vulkan_adapter.hpp"
+#include "backend/vulkan/vulkan_clearing.hpp"
 #include "backend/vulkan/vulkan_dispatch.hpp"
 #include "backend/vulkan/vulkan_loader.hpp"
 #include "backend/vulkan/vulkan_memory.hpp"
@@ -44,6 +45,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
 
   std::span<const std::string_view> languages() const noexcept override;
   MemoryInfo memory() override;
+  bool has_unified_memory() const noexcept override { return physical_.unified; }
   void release_spare_memory() noexcept override;
   Bytes empty_allocations(const std::function<void()>& move) noexcept override {
     return Bytes{memory_->empty_blocks(move)};
@@ -69,6 +71,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   VulkanQueue& queue() noexcept { return *queue_; }
   device::PendingSubmissions& pending() noexcept { return pending_; }
   VulkanMemory& heap() noexcept { return *memory_; }
+  VulkanClearing& clearing() noexcept { return *clearing_; }
   /// Returns whether shared buffers need dedicated memory.
   /// Errors: unsupported (the driver lacks a feature of `wanted`).
   Result<bool> shares_buffers(VkExternalMemoryFeatureFlags wanted) const;
@@ -114,6 +117,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   device::PendingSubmissions pending_{*this, waiter_};
   std::optional<VulkanQueue> queue_;
   std::optional<VulkanMemory> memory_;
+  std::optional<VulkanClearing> clearing_;
   std::atomic<std::uint64_t> serial_{0};
   std::atomic<VkPipelineCache> pipelines_{VK_NULL_HANDLE};
   device::UnfinishedWork<LaneWork> unfinished_;

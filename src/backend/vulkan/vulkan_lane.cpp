@@ -43,7 +43,7 @@ LaneWork::~LaneWork() {
 
 Result<void> LaneWork::submit_to_driver(device::PendingSubmission& submission) {
   const auto& batch = static_cast<const Batch&>(submission);
-  return timeline->device().queue().submit(*timeline, batch.value,
+  return timeline->device().queue().submit(timeline->semaphore(), batch.value,
                                            batch.has_commands ? batch.commands : VK_NULL_HANDLE, batch.waits,
                                            batch.signals);
 }

@@ -12,7 +12,7 @@ VkSemaphore semaphore_of(const device::TimelinePoint& point) {
 
 }  // namespace
 
-Result<void> VulkanQueue::submit(const VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands,
+Result<void> VulkanQueue::submit(VkSemaphore own, std::uint64_t value, VkCommandBuffer commands,
                                  std::span<const device::TimelinePoint> waits,
                                  std::span<const device::TimelinePoint> signals) {
   VkResult r = VK_SUCCESS;
@@ -24,7 +24,7 @@ Result<void> VulkanQueue::submit(const VulkanTimeline& own, std::uint64_t value,
     for (const device::TimelinePoint& point : waits)
       if (point.timeline->is_foreign()) waited_.add(semaphore_of(point), point.value);
     signaled_.clear();
-    signaled_.add(own.semaphore(), value);
+    signaled_.add(own, value);
     for (const device::TimelinePoint& point : signals) signaled_.add(semaphore_of(point), point.value);
     const VkTimelineSemaphoreSubmitInfo values{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                                                .pNext = nullptr,

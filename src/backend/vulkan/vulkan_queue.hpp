@@ -34,10 +34,10 @@ class VulkanQueue {
     return is_adopted ? adopted_lock_ : NativeLock(mutex_);
   }
 
-  /// Submits a batch to the driver. `commands` may be null. On completion, `own` reaches `value`,
-  /// and each of `signals` its value.
+  /// Submits a batch to the driver. `commands` may be null. On completion, semaphore `own` has
+  /// `value`, and each of `signals` its value.
   /// Errors: those of the driver.
-  Result<void> submit(const VulkanTimeline& own, std::uint64_t value, VkCommandBuffer commands,
+  Result<void> submit(VkSemaphore own, std::uint64_t value, VkCommandBuffer commands,
                       std::span<const device::TimelinePoint> waits,
                       std::span<const device::TimelinePoint> signals);
 

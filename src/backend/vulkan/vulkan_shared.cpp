@@ -62,6 +62,8 @@ Result<std::shared_ptr<VulkanBuffer>> VulkanBuffer::share(std::shared_ptr<Vulkan
   buffer->is_shared_ = true;
   buffer->is_dedicated_ = *dedicated || (opened && opened->dedicated);
   if (auto bound = buffer->bind_shared(opened); !bound) return std::move(bound).error();
+  if (!opened)
+    if (auto cleared = buffer->clear_now(); !cleared) return std::move(cleared).error();
   return buffer;
 }
 

@@ -1,6 +1,9 @@
 // Many buffers in few allocations, correct numbers, and reported limits.
 #include "backend/vulkan/vulkan_memory.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include "backend/vulkan/driver.hpp"
 #include "backend/vulkan/rig.hpp"
 
@@ -202,6 +205,51 @@ TEST_CASE("the host can read and write memory for transfers", "[vulkan]") {
   std::vector<Word> model(1000, 1);
   std::copy_n(words.begin(), 500, model.begin() + 500);
   CHECK(difference(seen, model) == "");
+}
+
+TEST_CASE("a buffer is zero in memory that the host cannot write", "[vulkan]") {
+  Driver driver;
+  {
+    Rig rig({.wrap = driver.wrap(), .host_visible = false});
+    for (const std::size_t count : {1u, 1000u, 100'000u}) {
+      { const auto filled = rig.buffer(std::vector<Word>(count, 0xa5a5a5a5)); }
+      // Buffers that are freed before the device has cleared them.
+      for (int i = 0; i < 20; ++i) rig.buffer(4 * count);
+      std::vector<std::shared_ptr<BufferBase>> buffers;
+      for (int i = 0; i < 3; ++i) buffers.push_back(rig.buffer(4 * count));
+      for (const auto& buffer : buffers) CHECK(difference(rig.read(buffer), std::vector<Word>(count)) == "");
+    }
+    // The commands of completed fills are used again.
+    const unsigned pools = driver.calls("vkCreateCommandPool");
+    for (int i = 0; i < 20; ++i) rig.buffer(4000);
+    CHECK(driver.calls("vkCreateCommandPool") <= pools + 1);
+  }
+  CHECK(driver.alive_text() == "");
+}
+
+TEST_CASE("many threads create buffers that the device clears", "[vulkan]") {
+  Rig rig({.host_visible = false});
+  std::atomic<std::size_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (Word t = 1; t <= 4; ++t)
+    threads.emplace_back([&, t] {
+      auto lane = Lane::create(rig.device()).value();
+      for (int round = 0; round < 50; ++round) {
+        auto made =
+            rig.device().create_buffer({.bytes = 4000_B, .use = MemoryUse::device, .account = nullptr});
+        if (!made) {
+          ++wrong;
+          continue;
+        }
+        std::vector<Word> seen(1000, 1);
+        lane->download(range(*made), writable_bytes_of(seen));
+        lane->fill(range(*made), t);
+        wrong += !lane->wait(Instant::max());
+        for (const Word word : seen) wrong += word != 0;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
 }
 
 }  // namespace
