@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -44,7 +45,11 @@ std::shared_ptr<ArrayState> ArrayState::make(std::shared_ptr<pool::Pool> pool,
   // The system provides other memory at its first use.
   if (!values.empty())
     if (auto charged = array->charge_host(); !charged) return refuse(std::move(charged).error());
-  array->owned_.reset(new (std::nothrow) std::byte[std::max<std::uint64_t>(bytes, 1)]);
+  // calloc does not touch pages that are new from the system. Other memory may have been freed by
+  // any part of the process.
+  const std::uint64_t size_or_one = std::max<std::uint64_t>(bytes, 1);
+  array->owned_.reset(
+      static_cast<std::byte*>(values.empty() ? std::calloc(size_or_one, 1) : std::malloc(size_or_one)));
   if (!array->owned_)
     return refuse(Error(Errc::out_of_memory,
                         base::text("The host has no memory for an array of {}.", to_string(Bytes{bytes}))));

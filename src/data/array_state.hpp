@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,8 +31,8 @@ class ArrayState final : public device::Retained,
                          public device::Reclaimable,
                          public std::enable_shared_from_this<ArrayState> {
  public:
-  /// Creates an array of `count` elements in memory of its own: a copy of `values`, or undefined
-  /// contents if it is empty.
+  /// Creates an array of `count` elements in memory of its own: a copy of `values`, or zeros if it
+  /// is empty.
   static std::shared_ptr<ArrayState> make(std::shared_ptr<pool::Pool> pool, std::span<const std::byte> values,
                                           std::uint64_t count, ElementType element, std::uint32_t size);
   /// Creates an array over memory of the caller.
@@ -216,11 +217,15 @@ class ArrayState final : public device::Retained,
   /// Reserves memory for all changes that users with the array may still make: nothing throws then.
   void reserve(std::span<const User> users);
 
+  struct Free {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+
   std::shared_ptr<pool::Pool> pool_;
   std::uint64_t count_ = 0;
   ElementType element_ = ElementType::opaque;
   std::uint32_t size_ = 1;
-  std::unique_ptr<std::byte[]> owned_;
+  std::unique_ptr<std::byte[], Free> owned_;
   std::byte* host_ = nullptr;
   device::MemoryCharge host_charge_;     // changed once, under the mutex
   std::atomic<bool> is_charged_{false};  // or needs no charge

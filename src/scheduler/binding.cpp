@@ -281,18 +281,35 @@ void Binding::join_launch(const Binding& first, std::uint32_t number) {
     const Region& of_first = *std::find_if(first.regions_.begin(), first.regions_.end(), same_operand);
     region.buffer = of_first.buffer;
     if (of_first.copies == 1)
-      region.upload = false;  // all jobs have the same operand
+      region.is_set = true;  // all jobs have the same operand
     else
       region.buffer_offset = static_cast<std::uint64_t>(region.last - region.first) * number;
   }
 }
 
-Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes) {
+Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes, bool is_overwritten) {
   return base::state_of(device_)->allocate({.bytes = bytes,
                                             .use = device::MemoryUse::device,
                                             .account = account_,
                                             .tag = tag_,
-                                            .reserved = &reserved_.own});
+                                            .reserved = &reserved_.own,
+                                            .is_overwritten = is_overwritten});
+}
+
+/// Records commands that write zeros to a range, which need not begin or end at a word.
+void Binding::clear(device::Lane& lane, const std::shared_ptr<device::BufferBase>& buffer,
+                    std::uint64_t offset, std::uint64_t bytes) {
+  constexpr std::uint64_t word = 4;
+  static constexpr std::byte zeros[word] = {};
+  const auto copy = [&](std::uint64_t count) {
+    if (count != 0) lane.upload(std::span(zeros, count), {buffer, Bytes{offset}, Bytes{count}});
+    offset += count, bytes -= count;
+  };
+  copy(std::min(bytes, (word - offset % word) % word));
+  const std::uint64_t words = bytes / word * word;
+  if (words != 0) lane.fill({buffer, Bytes{offset}, Bytes{words}}, 0);
+  offset += words, bytes -= words;
+  copy(bytes);
 }
 
 Binding::~Binding() {
@@ -411,14 +428,21 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
   } const unused{reserved_};
   if (!in_place_)
     if (auto filled = fill(lane, until); !filled) return filled;
+  // An element that a kernel does not write, against its declaration, keeps the caller's value if
+  // that costs as little as clearing it. It never has contents of another buffer.
+  const bool keeps_values = base::state_of(device_)->has_unified_memory();
   for (Region& region : regions_) {
     const std::span<const std::byte> bytes(region.first, region.last);
     if (!region.buffer) {
-      auto buffer = allocate(Bytes{bytes.size()} * region.copies);
+      auto buffer = allocate(Bytes{bytes.size()} * region.copies, true);
       if (!buffer) return std::move(buffer).error();
       region.buffer = std::move(*buffer);
     }
-    if (!region.upload) continue;
+    if (region.is_set) continue;
+    if (!region.upload && !keeps_values) {
+      clear(lane, region.buffer, region.buffer_offset, bytes.size());
+      continue;
+    }
     lane.upload(bytes, {region.buffer, Bytes{region.buffer_offset}, Bytes{bytes.size()}});
     transferred_ += Bytes{bytes.size()};
   }
@@ -432,7 +456,7 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
   for (std::size_t c = 0; c < job_.size(); ++c) {
     bound_.push_back(job_[c].arguments());
     for (std::size_t i = 0; i < bound_[c].size(); ++i) {
-      if (auto ok = bind_operand(bound_[c][i]); !ok)
+      if (auto ok = bind_operand(bound_[c][i], lane); !ok)
         return ok.error().with_context(
             base::text("while preparing argument {} of '{}'", i + 1, job_[c].name()));
       if (launch_ > 1 && is_batchable(job_[c], i)) bound_[c][i].count *= launch_;
@@ -451,7 +475,7 @@ Result<std::uint64_t> Binding::Region::element_of(const Operand& operand) const 
                  offset, operand.size));
 }
 
-Result<void> Binding::bind_operand(Operand& operand) {
+Result<void> Binding::bind_operand(Operand& operand, device::Lane& lane) {
   const auto to_buffer = [&](std::shared_ptr<device::BufferBase> buffer, std::uint64_t first_element) {
     operand.kind = Operand::Kind::buffer;
     operand.object = std::move(buffer);
@@ -462,7 +486,7 @@ Result<void> Binding::bind_operand(Operand& operand) {
     case Operand::Kind::host: {
       if (in_place_) return {};
       if (operand.count == 0) {
-        auto empty = allocate(Bytes{0});
+        auto empty = allocate(Bytes{0}, true);
         if (!empty) return std::move(empty).error();
         to_buffer(std::move(*empty), 0);
         return {};
@@ -478,8 +502,12 @@ Result<void> Binding::bind_operand(Operand& operand) {
       auto found = std::find_if(scratch_.begin(), scratch_.end(),
                                 [&](const auto& s) { return s.first == operand.id; });
       if (found == scratch_.end()) {
-        auto buffer = allocate(Bytes{scratch_bytes(operand.id)});
+        // A fill among the job's commands needs no submission of its own.
+        const bool fills = !base::state_of(device_)->has_unified_memory();
+        const std::uint64_t bytes = scratch_bytes(operand.id);
+        auto buffer = allocate(Bytes{bytes}, fills);
         if (!buffer) return std::move(buffer).error();
+        if (fills) clear(lane, *buffer, 0, bytes);
         found = scratch_.insert(scratch_.end(), {operand.id, std::move(*buffer)});
       }
       to_buffer(found->second, operand.offset);

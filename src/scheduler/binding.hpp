@@ -95,8 +95,9 @@ class Binding {
   struct Region {  // a range of host memory, with its buffer
     std::byte* first = nullptr;
     std::byte* last = nullptr;
-    bool upload = false;
+    bool upload = false;  ///< a kernel reads it, or writes a part of it
     bool download = false;
+    bool is_set = false;              ///< another job of the launch uploads or clears it
     std::uint32_t copies = 1;         ///< of the range in `buffer`, one for each job of a launch
     std::uint64_t buffer_offset = 0;  ///< of the range, in bytes
     std::shared_ptr<device::BufferBase> buffer = nullptr;
@@ -125,8 +126,10 @@ class Binding {
   Result<void> fill(device::Lane& lane, Instant until);
   Bytes copy(device::Lane& lane, const Use& use, const std::shared_ptr<device::BufferBase>& replica) const;
   void end_fills() noexcept;
-  Result<void> bind_operand(Operand& operand);
-  Result<std::shared_ptr<device::BufferBase>> allocate(Bytes bytes);
+  Result<void> bind_operand(Operand& operand, device::Lane& lane);
+  Result<std::shared_ptr<device::BufferBase>> allocate(Bytes bytes, bool is_overwritten);
+  static void clear(device::Lane& lane, const std::shared_ptr<device::BufferBase>& buffer,
+                    std::uint64_t offset, std::uint64_t bytes);
 
   const Job& job_;
   const Device device_;

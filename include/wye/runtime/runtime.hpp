@@ -78,7 +78,7 @@ class WYE_API Runtime {
     using T = std::ranges::range_value_t<R>;
     return array<T>(std::span<const T>(std::ranges::data(values), std::ranges::size(values)));
   }
-  /// Returns an array of `count` elements with unspecified contents.
+  /// Returns an array of `count` elements that are zero.
   template <class T>
   Array<T> array(std::uint64_t count) {
     return Array<T>(make_array({}, count, element_type<T>(), sizeof(T)));
