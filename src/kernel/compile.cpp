@@ -48,13 +48,12 @@ Result<void> compile_slang(const Slang& source, const std::string& name, Compile
   return {};
 }
 
-/// Returns the slot that a kernel declares for a parameter of a shader.
+/// Returns the slot that a kernel declares for a parameter of a shader. `writeonly` says that the
+/// shader does not read the memory, and not that it writes every element: elements that it does not
+/// write keep their values with `read_write` alone.
 Slot slot_of(std::string name, SlotKind kind, const kernel::Memory& memory) {
   Slot slot{std::move(name), kind, Access::read_write, memory.component, memory.stride};
-  if (!reads(memory.declared) && writes(memory.declared) && memory.written != kernel::Written::no)
-    slot.access = Access::write;
-  else if (memory.written == kernel::Written::no)
-    slot.access = Access::read;
+  if (memory.written == kernel::Written::no) slot.access = Access::read;
   if (const std::uint32_t number = kernel::size_of(slot.element)) slot.size = number;
   return slot;
 }

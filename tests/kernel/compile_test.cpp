@@ -106,7 +106,8 @@ TEST_CASE("a kernel can be made from the description of a compiled source", "[ke
                       "layout(set = 0, binding = 1) buffer B { ivec4 b[]; };\n"
                       "layout(push_constant) uniform P { double d; vec2 v; uint n; };\n"
                       "void main() { a[0] = b[1].x + n + uint(d) + uint(v.x); }") ==
-      "(buffer read int32 b, buffer write uint32 a, scalar float64 d, structure 8-byte v, scalar uint32 n)");
+      "(buffer read int32 b, buffer read_write uint32 a, scalar float64 d, structure 8-byte v, scalar uint32 "
+      "n)");  // `writeonly` does not tell that each element is written
   CHECK(expects(begin + "struct S { vec2 p; uint n; };\nlayout(set = 0, binding = 0) buffer A { S a[]; };\n"
                         "layout(buffer_reference) buffer R { float r[]; };\n"
                         "layout(push_constant) uniform P { R r; };\nvoid main() { a[0].n = uint(r.r[1]); }")
