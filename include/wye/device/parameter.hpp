@@ -73,8 +73,15 @@ struct Read : detail::Parameter<T, Access::read> {
   using detail::Parameter<T, Access::read>::Parameter;
   Read(const detail::Parameter<T, Access::read>& p) : detail::Parameter<T, Access::read>(p) {}
 };
-/// Elements of `T` that the kernel writes completely. Their previous contents are not copied to the
-/// device.
+/// Elements of `T` that the kernel writes completely. Their previous contents need not be copied to
+/// the device. This is a promise of the kernel's author, which no source proves: `writeonly` in GLSL
+/// only says that the kernel reads nothing. A kernel that writes a part of the elements, or that may
+/// leave one out, declares `ReadWrite`.
+///
+/// An element that the kernel does not write against the promise never has data of another job or
+/// another part of the process. On the CPU it keeps its value. Elsewhere it keeps the value of the
+/// caller's memory or is zero, and an element of an array is zero or has an earlier value of the
+/// array.
 template <class T>
 struct Write : detail::Parameter<T, Access::write> {
   using detail::Parameter<T, Access::write>::Parameter;
