@@ -52,6 +52,8 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
     info_.failed_features = info_.failed_features.with(failed);
     info_.features = info_.features.without(failed);
   }
+  /// Sets `Limits::loop_iterations` in `info`. Call it before other threads use the device.
+  void limit_loops(std::uint64_t iterations) noexcept { info_.limits.loop_iterations = iterations; }
   /// Sets the id in `info`. Call it before other threads use the device.
   void rename(std::string id) noexcept { info_.id = std::move(id); }
   /// Names the process that opened the device. In a child of `fork`, `lost` returns

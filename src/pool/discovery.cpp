@@ -111,6 +111,7 @@ void note_opened(AdapterInfo& adapter, const Result<std::shared_ptr<device::Devi
   if (!opened) return refuse(adapter, opened.error());
   adapter.features = (*opened)->info().features;
   adapter.failed_features = (*opened)->info().failed_features;
+  adapter.limits.loop_iterations = (*opened)->info().limits.loop_iterations;
 }
 
 bool is_adopted(const AdapterInfo& info) noexcept {

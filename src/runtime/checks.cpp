@@ -314,6 +314,26 @@ std::uint32_t from_size(const KernelCheck& check) {
   return check.from == ElementType::opaque ? check.struct_size : kernel::size_of(check.from);
 }
 
+constexpr U32 loops_wanted = 64 * 4096;
+
+/// Results of one loop: its iterations, and a value that each of them changes. All invocations have
+/// the same iterations, so that a driver that ends loops early ends all of them.
+Mistake loops(const Answer& answer) {
+  const U32 iterations = answer.out<U32>(0);
+  if (iterations == 0 || iterations > loops_wanted)
+    return base::text("A loop had {} iterations; expected {}.", iterations, loops_wanted);
+  return differs<U32>(answer, 2, [&](std::size_t i, std::size_t k) -> U32 {
+    U32 value = answer.in<U32>(i);
+    for (U32 n = 0; k == 1 && n < iterations; ++n) value = value * 1664525 + 1013904223;
+    return k == 0 ? iterations : value;
+  });
+}
+
+std::uint64_t loop_limit(const Answer& answer) {
+  const U32 iterations = answer.out<U32>(0);
+  return iterations < loops_wanted ? iterations : 0;
+}
+
 /// Returns the parameter `name` of a check: a buffer.
 Slot buffer(const char* name, Access access, ElementType element, std::uint32_t size) {
   return {.name = name, .kind = SlotKind::buffer, .access = access, .element = element, .size = size};
@@ -334,6 +354,12 @@ std::vector<KernelCheck> make_kernel_checks() {
        .text = &kernels::specialization,
        .constants = {{0, 5u}, {1, true}, {2, 3u}},
        .find_mistake = specialization<5, true, 3>},
+      {.name = "loops",
+       .text = &kernels::loops,
+       .items = 64,
+       .results = 2,
+       .find_mistake = loops,
+       .loop_iterations = loop_limit},
       {.name = "addresses", .text = &kernels::addresses, .find_mistake = addresses},
       {.name = "int8",
        .text = &kernels::int8,

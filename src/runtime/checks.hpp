@@ -58,6 +58,8 @@ struct KernelCheck {
   std::vector<std::uint32_t> parameters = {};  ///< values after n
   ElementType parameter = ElementType::uint32;
   Mistake (*find_mistake)(const Answer& answer) = nullptr;
+  /// Returns `Limits::loop_iterations` as the answer shows it; null: the check does not measure it.
+  std::uint64_t (*loop_iterations)(const Answer& answer) = nullptr;
 };
 
 /// Returns all checks by kernels, the most general first.

@@ -55,6 +55,8 @@ std::string QualificationReport::text() const {
   for (const QualificationCheck& check : checks)
     lines += base::text("  {:<28} {:<8} {:9.3f} ms  {}\n", check.name, wye::name(check.state),
                         pool::seconds(check.took) * 1e3, check.detail);
+  if (loop_iterations != 0)
+    lines += base::text("  the loops of one invocation end after {} iterations in total\n", loop_iterations);
   return lines;
 }
 
@@ -72,6 +74,7 @@ struct Verdict {
   std::string detail = {};
   bool lacks_compiler = false;
   std::optional<Error> error;  ///< set if the check could not be made
+  std::uint64_t loop_iterations = 0;
 };
 
 Verdict verdict_of(const Mistake& mistake) {
@@ -209,7 +212,7 @@ Operand operand_of(const device::BufferRange& buffer, const Slot& slot) {
   return operand;
 }
 
-Result<Mistake> run_kernel(device::DeviceBase& device, const KernelCheck& check,
+Result<Verdict> run_kernel(device::DeviceBase& device, const KernelCheck& check,
                            const std::shared_ptr<device::ExecutableBase>& executable, Instant until) {
   Bench bench(device, until);
   if (auto opened = bench.open(); !opened) return std::move(opened).error();
@@ -234,7 +237,10 @@ Result<Mistake> run_kernel(device::DeviceBase& device, const KernelCheck& check,
   bench.lane().dispatch(executable, arguments, Extent3(check.items));
   const auto& output = bench.download(*y);
   if (auto done = bench.wait(); !done) return std::move(done).error();
-  return check.find_mistake({.x = input, .y = output, .n = check.items});
+  const Answer answer{.x = input, .y = output, .n = check.items};
+  Verdict verdict = verdict_of(check.find_mistake(answer));
+  if (check.loop_iterations) verdict.loop_iterations = check.loop_iterations(answer);
+  return verdict;
 }
 
 Verdict check_kernel(device::DeviceBase& device, const KernelCheck& check, Instant until) {
@@ -264,7 +270,8 @@ Verdict check_kernel(device::DeviceBase& device, const KernelCheck& check, Insta
     return skipped(base::text("It needs {}, which the device does not offer.", to_string(missing)), false);
   const auto executable = device.create_executable(*artefact);
   if (!executable) return verdict_of(executable.error());
-  return verdict_of(run_kernel(device, check, *executable, until));
+  auto verdict = run_kernel(device, check, *executable, until);
+  return verdict ? *std::move(verdict) : verdict_of(verdict.error());
 }
 
 /// Checks on a thread of their own. The thread shares them with its caller, and outlasts it if the
@@ -305,6 +312,7 @@ struct Run {
     current.detail = std::move(verdict.detail);
     current.took = Clock::steady().now() - begin;
     report.checks.push_back(current);
+    report.loop_iterations = std::max(report.loop_iterations, verdict.loop_iterations);
     return verdict.state != CheckState::stopped;
   }
 
@@ -373,7 +381,7 @@ Result<QualificationReport> run_checks(const std::shared_ptr<device::DeviceBase>
 }
 
 std::string encode(const QualificationReport& report) {
-  std::string text = base::text("{}\n", base::minutes_since_1970());
+  std::string text = base::text("{}\n{}\n", base::minutes_since_1970(), report.loop_iterations);
   for (const QualificationCheck& check : report.checks) {
     std::string detail = check.detail;
     std::replace_if(
@@ -398,9 +406,11 @@ std::optional<QualificationReport> decode(std::string_view text) {
     const auto [end, error] = std::from_chars(field->data(), field->data() + field->size(), out);
     return error == std::errc() && end == field->data() + field->size();
   };
-  std::int64_t made = 0;
-  if (!number(next('\n'), made)) return std::nullopt;
+  std::int64_t made = 0, loop_iterations = 0;
+  if (!number(next('\n'), made) || !number(next('\n'), loop_iterations) || loop_iterations < 0)
+    return std::nullopt;
   QualificationReport report;
+  report.loop_iterations = static_cast<std::uint64_t>(loop_iterations);
   while (!text.empty()) {
     QualificationCheck check;
     std::int64_t feature = 0, state = 0, took = 0;
@@ -428,7 +438,7 @@ namespace {
 /// driver.
 Digest key_of(const device::DeviceBase& device) {
   Hasher hasher;
-  hasher.add("wye qualification");
+  hasher.add("wye qualification 2");  // the number changes with the format of `encode`
   for (const KernelCheck& check : kernel_checks())
     hasher.add(check.name).add(check.text->glsl).add(check.text->cuda);
   return hasher.add(to_string(device.info().features)).add(device.driver_identity().bytes).finish();
@@ -517,6 +527,7 @@ Result<void> DeviceQualifier::qualify(const std::shared_ptr<device::DeviceBase>&
     log_.write(LogLevel::warning, "runtime", failure.sentence());
   }
   device->withdraw(report.failed_features());
+  device->limit_loops(report.loop_iterations);
   return {};
 }
 

@@ -246,6 +246,7 @@ TEST_CASE("a device that is not trusted is not opened, and the adapter has the r
     Result<void> qualify(const std::shared_ptr<device::DeviceBase>& device) override {
       if (device->info().backend == "null") return Error(Errc::unavailable, "It is not trusted.");
       device->withdraw({Feature::float64});
+      device->limit_loops(1000);
       return {};
     }
   } refusing;
@@ -257,6 +258,7 @@ TEST_CASE("a device that is not trusted is not opened, and the adapter has the r
   CHECK(inventory.adapters[0].reason == "It is not trusted.");
   CHECK_FALSE(inventory.adapters[1].features.has(Feature::float64));
   CHECK(inventory.adapters[1].failed_features == Features{Feature::float64});
+  CHECK(inventory.adapters[1].limits.loop_iterations == 1000);
 }
 
 TEST_CASE("a report is stored for the build of a driver, and used by later runtimes",
@@ -305,6 +307,10 @@ TEST_CASE("a runtime checks its Vulkan device once per build of the driver", "[r
                                            .qualification = rule})
                                 .value();
     CHECK(runtime.devices().size() == 2);
+    for (const QualificationReport& report : runtime.qualifications())
+      for (const Device& device : runtime.devices())
+        if (device.id() == report.device)
+          CHECK(device.info().limits.loop_iterations == report.loop_iterations);
     return runtime.qualifications();
   };
   const auto first = reports(Qualification::stored), second = reports(Qualification::stored);
@@ -312,6 +318,7 @@ TEST_CASE("a runtime checks its Vulkan device once per build of the driver", "[r
   CHECK_FALSE(first[0].is_stored);
   CHECK(second[0].is_stored);
   CHECK(second[0].checks == first[0].checks);
+  CHECK(second[0].loop_iterations == first[0].loop_iterations);
   CHECK(second[0].name == first[0].name);
   CHECK(reports(Qualification::never).empty());
   CHECK_FALSE(reports(Qualification::again).at(0).is_stored);
@@ -408,17 +415,21 @@ TEST_CASE("reports are the same after they were stored, and other text is none",
                                         {.name = "float64",
                                          .feature = Feature::float64,
                                          .state = CheckState::skipped,
-                                         .detail = "The device does not offer it."}}};
+                                         .detail = "The device does not offer it."}},
+                             .loop_iterations = 65'535};
   const std::string text = runtime::encode(report);
   const auto decoded = runtime::decode(text);
   REQUIRE(decoded);
   report.checks[1].detail = "Result 0 of item 1 is wrong. ";
   CHECK(decoded->checks == report.checks);
+  CHECK(decoded->loop_iterations == 65'535);
   for (std::size_t size = 0; size < text.size(); ++size) {
     const auto cut = runtime::decode(std::string_view(text).substr(0, size));
     CHECK((!cut || cut->checks.size() < report.checks.size()));
   }
-  CHECK_FALSE(runtime::decode("123\ncopies\t-1\t9\t5\t\n"));
+  CHECK_FALSE(runtime::decode("123\n0\ncopies\t-1\t9\t5\t\n"));
+  CHECK_FALSE(runtime::decode("123\ncopies\t-1\t0\t5\t\n"));  // as an earlier version stored it
+  CHECK_FALSE(runtime::decode("123\n-1\ncopies\t-1\t0\t5\t\n"));
   CHECK_FALSE(runtime::decode("x\n"));
 
   report.checks.push_back({.name = "barriers", .state = CheckState::stopped, .detail = "It did not return."});

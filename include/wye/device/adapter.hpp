@@ -91,6 +91,9 @@ struct Limits {
   /// the feature. Kernels that use the feature get them as the specialization constants 2000, 2001
   /// and 2002, unless their source sets these.
   Extent3 cooperative_matrix{0, 0, 0};
+  /// Iterations that all loops of one invocation have together before the driver ends them early; 0
+  /// if no such limit is known. The check of the device measures it (`Runtime::qualifications`).
+  std::uint64_t loop_iterations = 0;
 };
 
 /// Memory of a device at the time of the call.

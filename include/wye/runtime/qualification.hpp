@@ -43,6 +43,7 @@ struct QualificationReport {
   std::vector<QualificationCheck> checks = {};
   bool is_stored =
       false;  ///< the checks were made by an earlier call or process, for the same build of the driver
+  std::uint64_t loop_iterations = 0;  ///< `Limits::loop_iterations`, as check "loops" has measured it
 
   /// Returns whether the device can be trusted without the features that failed.
   WYE_API bool passed() const noexcept;
