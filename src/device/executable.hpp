@@ -1,9 +1,12 @@
 #pragma once
 /// Executables as a backend implements them.
 #include <wye/base/bytes.hpp>
+#include <wye/device/adapter.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "device/artefact.hpp"
 
@@ -27,6 +30,9 @@ class ExecutableBase {
   /// Returns the workgroups of the longest grid of one row (y = z = 1), if that is more than
   /// `Limits::groups`.
   virtual std::uint64_t row_groups() const noexcept { return 0; }
+  /// Returns whether its loops may have more iterations than `Limits::loop_iterations`. The driver
+  /// then ends them early, and results are wrong.
+  virtual bool may_end_loops_early() const noexcept { return false; }
 
  protected:
   ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact artefact);
@@ -35,5 +41,8 @@ class ExecutableBase {
   std::shared_ptr<DeviceBase> device_;
   Artefact artefact_;
 };
+
+/// Returns the sentence about a kernel whose executable `may_end_loops_early`.
+std::string early_loop_ends(std::string_view kernel, const AdapterInfo& adapter);
 
 }  // namespace wye::device

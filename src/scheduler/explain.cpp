@@ -104,6 +104,9 @@ std::string Core::reason(const Record& record) const {
     if (const auto why = program.current().passed_over(*base::state_of(pool_->device(record.device))))
       append_once(text, " " + why->sentence());
   }
+  for (std::size_t i = 0; record.extras && i < record.extras->early_loop_ends.size(); ++i)
+    append_once(text, " " + device::early_loop_ends(record.extras->early_loop_ends[i]->name(),
+                                                    pool_->info(record.device)));
   for (const VariantChoice& choice : variants(record)) append_once(text, scheduler::text(choice));
   if (record.batch_size > 1)
     text += base::text(" It was submitted together with {} other job{}{}.", record.batch_size - 1,

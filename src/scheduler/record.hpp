@@ -132,6 +132,8 @@ struct Record : std::enable_shared_from_this<Record> {
     std::vector<std::shared_ptr<const device::Program>> programs;
     /// Programs with a source that comes before the one in use and that the device refuses.
     std::vector<std::shared_ptr<const device::Program>> passed_over;
+    /// Programs whose executables `may_end_loops_early`.
+    std::vector<std::shared_ptr<const device::Program>> early_loop_ends;
     std::shared_ptr<const PlanDescription> plan;  ///< of the run of a plan that has started
     struct Shortage {                             // of memory on its device: see `Core::wait_for_memory`
       std::uint32_t waits = 0;

@@ -402,6 +402,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
     record.extras->passed_over.clear();
     record.extras->variants.clear();
     record.extras->programs.clear();
+    record.extras->early_loop_ends.clear();
   }
   AttemptPointer attempt;
   if (!job.is_build()) attempt = make_attempt(record, device, index);
@@ -415,6 +416,8 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
     const detail::Programs& programs = base::programs_of(job[c]);
     if (job.size() > 1 || programs.size() > 1)
       record.make_extras().programs.push_back(programs[step->selection.program]);
+    if (base::state_of(step->executable)->may_end_loops_early())
+      record.make_extras().early_loop_ends.push_back(programs[step->selection.program]);
     if (attempt) attempt->steps.push_back(*std::move(step));
   }
   if (record.tier != CacheTier::memory) add_lap(record.build_time, lap);  // a hit is not worth a reading

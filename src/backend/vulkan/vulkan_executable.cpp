@@ -8,6 +8,7 @@
 #include "backend/vulkan/vulkan_error.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "spirv/loops.hpp"
 #include "spirv/rewrite.hpp"
 
 namespace wye::inline v0::vulkan {
@@ -46,6 +47,11 @@ Result<void> VulkanExecutable::build(const device::Artefact& artefact) {
   auto module = read_spirv(artefact, device.physical());
   if (!module) return std::move(module).error();
   if (auto checked = check_spirv(*module, artefact, device.physical()); !checked) return checked;
+  if (const std::uint64_t limit = device.info().limits.loop_iterations; limit != 0) {
+    const spirv::EntryPoint* const entry = module->compute_entry(artefact.entry);
+    const auto iterations = entry ? spirv::most_iterations(*module, entry->function) : std::nullopt;
+    may_end_loops_early_ = !iterations || *iterations > limit;
+  }
 
   for (const device::Passing& passing : artefact.passing)
     if (passing.kind == Kind::descriptor) bindings_.push_back(passing.binding);

@@ -28,6 +28,7 @@ class VulkanExecutable final : public device::ExecutableBase {
   /// Returns the most workgroups in rows of limits.groups.x. GlobalInvocationId, a 32-bit number,
   /// limits it, too.
   std::uint64_t row_groups() const noexcept override;
+  bool may_end_loops_early() const noexcept override { return may_end_loops_early_; }
   VkPipeline pipeline() const noexcept { return pipeline_; }
   /// Returns the pipeline for a one-dimensional grid that is dispatched as rows of limits.groups.x
   /// workgroups. The first call creates it. Both pipelines have the same layout.
@@ -51,6 +52,7 @@ class VulkanExecutable final : public device::ExecutableBase {
   Error failed(VkResult result, const char* api) const;
 
   Bytes code_;
+  bool may_end_loops_early_ = false;
   std::vector<std::uint32_t> bindings_;
   std::optional<std::uint32_t> spilled_;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
