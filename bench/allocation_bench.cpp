@@ -55,7 +55,7 @@ class Malloc {
  public:
   explicit Malloc(std::size_t buffers) : buffers_(buffers) {}
   bool create(std::uint32_t number, std::uint64_t bytes) {
-    buffers_[number] = std::malloc(bytes);
+    buffers_[number] = std::calloc(bytes, 1);  // zeros, as a buffer of wye has
     benchmark::DoNotOptimize(buffers_[number]);
     return buffers_[number] != nullptr;
   }

@@ -4,6 +4,7 @@
 #include <wye/interop/vulkan.hpp>
 #include <wye/wye.hpp>
 
+#include <cstring>
 #include <vector>
 
 #if __has_include(<vk_mem_alloc.h>)
@@ -53,7 +54,11 @@ class Vma final : public VulkanBuffers {
     how.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
     how.flags = VMA_ALLOCATION_CREATE_MAPPED_BIT | VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT;
     Made& made = made_[number];
-    return vmaCreateBuffer(allocator_, &info, &how, &made.buffer, &made.allocation, nullptr) == VK_SUCCESS;
+    VmaAllocationInfo placed{};
+    if (vmaCreateBuffer(allocator_, &info, &how, &made.buffer, &made.allocation, &placed) != VK_SUCCESS)
+      return false;
+    std::memset(placed.pMappedData, 0, bytes);
+    return true;
   }
   void destroy(std::uint32_t number) override {
     Made& made = made_[number];
@@ -111,7 +116,9 @@ class OneAllocationEach final : public VulkanBuffers {
     vkBindBufferMemory(device_, made.buffer, made.memory, 0);
     void* mapped = nullptr;
     held_ += made.bytes = needs.size;
-    return vkMapMemory(device_, made.memory, 0, VK_WHOLE_SIZE, 0, &mapped) == VK_SUCCESS;
+    if (vkMapMemory(device_, made.memory, 0, VK_WHOLE_SIZE, 0, &mapped) != VK_SUCCESS) return false;
+    std::memset(mapped, 0, bytes);
+    return true;
   }
   void destroy(std::uint32_t number) override {
     Made& made = made_[number];

@@ -1,6 +1,6 @@
 #pragma once
-// Buffers as wye creates them, mapped and with an address, by other allocators on the device of
-// wye.
+// Buffers as wye creates them, mapped, with an address and filled with zeros, by other allocators on
+// the device of wye.
 #include <wye/device/device.hpp>
 
 #include <cstddef>
