@@ -404,7 +404,8 @@ void ArrayState::move_buffers(device::DeviceBase& device) noexcept try {
   auto to = device.create_buffer({.bytes = bytes(),
                                   .use = device::MemoryUse::device,
                                   .account = pool_->account_on(device),
-                                  .only_spare = true});
+                                  .only_spare = true,
+                                  .is_overwritten = valid.contains(all())});
   if (!to) return;
   device::Lane& lane = base::state_of(*lease)->lane();
   for (const Interval& one : valid)

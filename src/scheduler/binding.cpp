@@ -438,14 +438,14 @@ Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAcc
       if (!buffer) return std::move(buffer).error();
       region.buffer = std::move(*buffer);
     }
-    if (region.is_set) continue;
-    if (!region.upload && !keeps_values) {
-      clear(lane, region.buffer, region.buffer_offset, bytes.size());
-      continue;
-    }
+    if (region.is_set || (!region.upload && !keeps_values)) continue;
     lane.upload(bytes, {region.buffer, Bytes{region.buffer_offset}, Bytes{bytes.size()}});
     transferred_ += Bytes{bytes.size()};
   }
+  for (const Region& region : regions_)  // last: large uploads are submitted in parts if they come first
+    if (!region.is_set && !region.upload && !keeps_values)
+      clear(lane, region.buffer, region.buffer_offset,
+            static_cast<std::uint64_t>(region.last - region.first));
   if (launch_ == 0) return {};
   const bool binds = find_operand(job_, [&](const Operand& operand) {
     return operand.kind == Operand::Kind::array || operand.kind == Operand::Kind::scratch ||
