@@ -135,6 +135,22 @@ TEST_CASE("a job whose loops a driver may end early says so, and is logged once"
   if (limit == 0) CHECK(z == on_cpu);
 }
 
+TEST_CASE("a plan names the steps whose loops a driver may end early", "[runtime]") {
+  Logged logged;
+  if (!logged.runtime) return;
+  const std::uint64_t limit = info_of(*logged.runtime, "vulkan").limits.loop_iterations;
+  std::vector<Number> z(64);
+  Graph graph;
+  graph.add(nested_loops("n")(z, 300u));
+  const auto on_vulkan = graph.compile(*logged.runtime, {.on = "vulkan"});
+  REQUIRE(on_vulkan);
+  INFO(on_vulkan->text());
+  CHECK(mentions(on_vulkan->text(), sentence_end) == (limit != 0));
+  const auto on_cpu = graph.compile(*logged.runtime, {.on = "cpu"});
+  REQUIRE(on_cpu);
+  CHECK_FALSE(mentions(on_cpu->text(), "loops"));
+}
+
 TEST_CASE("loops that constants keep below the limit of a device are not mentioned", "[runtime]") {
   Logged logged;
   if (!logged.runtime) return;
