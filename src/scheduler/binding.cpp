@@ -296,7 +296,6 @@ Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes, bool 
                                             .is_overwritten = is_overwritten});
 }
 
-/// Records commands that write zeros to a range, which need not begin or end at a word.
 void Binding::clear(device::Lane& lane, const std::shared_ptr<device::BufferBase>& buffer,
                     std::uint64_t offset, std::uint64_t bytes) {
   constexpr std::uint64_t word = 4;

@@ -92,6 +92,10 @@ class Binding {
   /// Returns its operands.
   Operands operands() &&;
 
+  /// Records commands that write zeros to a range, which need not begin or end at a word.
+  static void clear(device::Lane& lane, const std::shared_ptr<device::BufferBase>& buffer,
+                    std::uint64_t offset, std::uint64_t bytes);
+
   struct Region {  // a range of host memory, with its buffer
     std::byte* first = nullptr;
     std::byte* last = nullptr;
@@ -128,8 +132,6 @@ class Binding {
   void end_fills() noexcept;
   Result<void> bind_operand(Operand& operand, device::Lane& lane);
   Result<std::shared_ptr<device::BufferBase>> allocate(Bytes bytes, bool is_overwritten);
-  static void clear(device::Lane& lane, const std::shared_ptr<device::BufferBase>& buffer,
-                    std::uint64_t offset, std::uint64_t bytes);
 
   const Job& job_;
   const Device device_;

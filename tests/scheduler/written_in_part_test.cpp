@@ -12,6 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/internals.hpp"
+#include "device/lane.hpp"
+#include "scheduler/binding.hpp"
 #include "support/catch.hpp"
 #include "support/compilers.hpp"
 #include "support/device/test_kernels.hpp"
@@ -204,6 +207,26 @@ TEST_CASE("an array without values is zero", "[scheduler]") {
       REQUIRE(view);
       std::fill(view->data(), view->data() + 1000, secret);
     }
+  });
+}
+
+TEST_CASE("a range that begins and ends anywhere is cleared, and nothing beside it", "[scheduler]") {
+  on_each_backend([](World& world, const Shift&) {
+    const auto device = base::state_of(world.runtime.devices().front());
+    auto lane = device::Lane::create(*device).value();
+    constexpr std::size_t size = 40;
+    const std::vector<std::byte> pattern(size, std::byte{0xa5});
+    for (std::size_t first = 0; first < 9; ++first)
+      for (std::size_t bytes = 0; first + bytes <= size; ++bytes) {
+        const auto buffer = device->create_buffer({.bytes = Bytes{size}, .account = nullptr}).value();
+        lane->upload(pattern, {buffer, {}, Bytes{size}});
+        scheduler::Binding::clear(*lane, buffer, first, bytes);
+        std::vector<std::byte> seen(size), expected = pattern;
+        lane->download({buffer, {}, Bytes{size}}, seen);
+        if (!lane->wait(Instant::max())) FAIL("The lane failed.");
+        std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(first), bytes, std::byte{0});
+        if (seen != expected) FAIL_CHECK(first << ", " << bytes);
+      }
   });
 }
 

@@ -34,15 +34,15 @@ Result<void> VulkanBuffer::create_handle() {
       .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
       .pNext = nullptr,
       .handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
-  const VkBufferCreateInfo info{
-      .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
-      .pNext = is_shared_ ? &external : nullptr,
-      .flags = 0,
-      .size = std::max<std::uint64_t>(bytes().count, 4),  // a VkBuffer cannot be empty
-      .usage = usage,
-      .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
-      .queueFamilyIndexCount = 0,
-      .pQueueFamilyIndices = nullptr};
+  const VkBufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                .pNext = is_shared_ ? &external : nullptr,
+                                .flags = 0,
+                                // A VkBuffer cannot be empty, and vkCmdFillBuffer clears whole words.
+                                .size = std::max<std::uint64_t>((bytes().count + 3) / 4 * 4, 4),
+                                .usage = usage,
+                                .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
+                                .queueFamilyIndexCount = 0,
+                                .pQueueFamilyIndices = nullptr};
   VkBuffer made = VK_NULL_HANDLE;
   if (const VkResult r = device.vk.CreateBuffer(device.handle(), &info, nullptr, &made); r != VK_SUCCESS)
     return creation_error(r, "vkCreateBuffer");

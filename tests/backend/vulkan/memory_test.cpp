@@ -219,6 +219,20 @@ TEST_CASE("a buffer is zero in memory that the host cannot write", "[vulkan]") {
       for (int i = 0; i < 3; ++i) buffers.push_back(rig.buffer(4 * count));
       for (const auto& buffer : buffers) CHECK(difference(rig.read(buffer), std::vector<Word>(count)) == "");
     }
+    for (const std::uint64_t bytes : {1u, 4001u, 65'535u}) {
+      const std::vector<std::byte> pattern(bytes, std::byte{0xa5});
+      auto lane = rig.lane();
+      {
+        const auto filled = rig.buffer(bytes);
+        lane->upload(pattern, range(filled));
+        settle(*lane);
+      }
+      const auto buffer = rig.buffer(bytes);
+      std::vector<std::byte> seen(bytes, std::byte{1});
+      lane->download(range(buffer), seen);
+      settle(*lane);
+      CHECK(seen == std::vector<std::byte>(bytes));
+    }
     // The commands of completed fills are used again.
     const unsigned pools = driver.calls("vkCreateCommandPool");
     for (int i = 0; i < 20; ++i) rig.buffer(4000);
