@@ -216,6 +216,7 @@ TEST_CASE("a range that begins and ends anywhere is cleared, and nothing beside 
     auto lane = device::Lane::create(*device).value();
     constexpr std::size_t size = 40;
     const std::vector<std::byte> pattern(size, std::byte{0xa5});
+    std::size_t wrong = 0;
     for (std::size_t first = 0; first < 9; ++first)
       for (std::size_t bytes = 0; first + bytes <= size; ++bytes) {
         const auto buffer = device->create_buffer({.bytes = Bytes{size}, .account = nullptr}).value();
@@ -225,8 +226,9 @@ TEST_CASE("a range that begins and ends anywhere is cleared, and nothing beside 
         lane->download({buffer, {}, Bytes{size}}, seen);
         if (!lane->wait(Instant::max())) FAIL("The lane failed.");
         std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(first), bytes, std::byte{0});
-        if (seen != expected) FAIL_CHECK(first << ", " << bytes);
+        wrong += seen != expected;
       }
+    CHECK(wrong == 0);
   });
 }
 

@@ -44,8 +44,11 @@ Result<VulkanClearing::One> VulkanClearing::take() {
     std::uint64_t value = 0;
     const VkResult r = device_.vk.GetSemaphoreCounterValue(device_.handle(), one.front().done, &value);
     if (r == VK_SUCCESS && value >= one.front().value) return one;
-    const std::lock_guard lock(mutex_);
-    all_.splice(all_.begin(), one);
+    {
+      const std::lock_guard lock(mutex_);
+      all_.splice(all_.begin(), one);
+    }
+    if (r == VK_ERROR_DEVICE_LOST) return device_.lose("vkGetSemaphoreCounterValue");
   }
   if (auto created = create(one.emplace_back()); !created) {
     destroy(one);
