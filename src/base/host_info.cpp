@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 #include <locale>
+#include <new>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -56,37 +57,66 @@ struct GroupMemory {
   std::uint64_t left = unlimited;  ///< of the limit
 };
 
-/// Returns the smallest numbers of the memory control groups of this process, versions 1 and 2.
-/// `reads_use`: also reads `GroupMemory::left`.
-GroupMemory control_group_memory(bool reads_use) {
-  GroupMemory least;
-  std::ifstream groups("/proc/self/cgroup");
+/// Calls `f` with the folder of each control group of this process that has a controller, and of all
+/// groups that contain it, and with whether it is of version 2. `controller`: the folder of its
+/// groups in version 1, "/memory".
+template <class F>
+void each_control_group(const std::string& root, std::string_view controller, F f) {
+  std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // "4:memory:/some/group", "0::/some/group"
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (second == line.npos) continue;
-    const std::string_view controllers = std::string_view(line).substr(first + 1, second - first - 1);
-    const bool unified = controllers.empty();
-    if (!unified && controllers != "memory") continue;
-    const std::string root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    // The limits of the group and of all groups that contain it.
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool unified = controllers == ",,";
+    if (!unified && controllers.find("," + std::string(controller.substr(1)) + ",") == controllers.npos)
+      continue;
+    const std::string base = root + "/sys/fs/cgroup" + (unified ? "" : std::string(controller));
     for (std::string group = line.substr(second + 1);; group.resize(group.rfind('/'))) {
       if (group == "/") group.clear();
-      const std::string folder = root + group;
-      const std::uint64_t limit = number_in(folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"));
-      least.limit = std::min(least.limit, limit);
-      if (reads_use && limit != unlimited) {
-        const std::uint64_t use =
-            number_in(folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"));
-        // The system frees cached files before the group runs out of memory.
-        const std::uint64_t cached = number_after((folder + "/memory.stat").c_str(),
-                                                  unified ? "inactive_file" : "total_inactive_file");
-        const std::uint64_t used = use == unlimited ? 0 : use - std::min(use, cached);
-        least.left = std::min(least.left, limit - std::min(limit, used));
-      }
+      f(base + group, unified);
       if (group.find('/') == group.npos) break;
     }
   }
+}
+
+/// Returns the smallest numbers of the memory control groups of this process. A limit of 0 says
+/// nothing: no process can run within it.
+/// `reads_use`: also reads `GroupMemory::left`.
+GroupMemory control_group_memory(const std::string& root, bool reads_use) {
+  GroupMemory least;
+  each_control_group(root, "/memory", [&](const std::string& folder, bool unified) {
+    const std::uint64_t limit = number_in(folder + (unified ? "/memory.max" : "/memory.limit_in_bytes"));
+    if (limit == unlimited || limit == 0) return;
+    least.limit = std::min(least.limit, limit);
+    if (!reads_use) return;
+    const std::uint64_t use = number_in(folder + (unified ? "/memory.current" : "/memory.usage_in_bytes"));
+    // The system frees cached files before the group runs out of memory.
+    const std::uint64_t cached =
+        number_after((folder + "/memory.stat").c_str(), unified ? "inactive_file" : "total_inactive_file");
+    const std::uint64_t used = use == unlimited ? 0 : use - std::min(use, cached);
+    least.left = std::min(least.left, limit - std::min(limit, used));
+  });
+  return least;
+}
+
+/// Returns the processors that the quotas of the control groups of this process allow, rounded up;
+/// `unlimited` if there is no quota.
+std::uint64_t control_group_processors(const std::string& root) {
+  std::uint64_t least = unlimited;
+  each_control_group(root, "/cpu", [&](const std::string& folder, bool unified) {
+    std::uint64_t quota = 0, period = 0;
+    if (unified) {
+      std::ifstream file(folder + "/cpu.max");  // "200000 100000", "max 100000"
+      if (!(file >> quota >> period)) return;
+    } else {
+      quota = number_in(folder + "/cpu.cfs_quota_us");  // "-1": none
+      period = number_in(folder + "/cpu.cfs_period_us");
+    }
+    constexpr std::uint64_t longest = 1'000'000'000;  // absurd beyond this
+    if (quota == 0 || period == 0 || period > longest || quota > longest * 4096) return;
+    least = std::min(least, (quota + period - 1) / period);
+  });
   return least;
 }
 
@@ -113,19 +143,22 @@ HostInfo host_info() {
   return info;
 }
 
-Bytes host_memory() {
+Bytes host_memory(const std::string& root) {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long page = ::sysconf(_SC_PAGESIZE);
-  const std::uint64_t physical =
-      pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
-  return Bytes{std::min(physical, control_group_memory(false).limit)};
+  const std::uint64_t physical = pages > 0 && page > 0
+                                     ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page)
+                                     : unlimited;
+  const std::uint64_t least = std::min(physical, control_group_memory(root, false).limit);
+  return Bytes{least == unlimited ? 0 : least};
 }
 
-Bytes available_memory() {
-  std::istringstream text(value_in("/proc/meminfo", "MemAvailable"));  // "23949828 kB"
+Bytes available_memory(const std::string& root) {
+  const std::string path = root + "/proc/meminfo";
+  std::istringstream text(value_in(path.c_str(), "MemAvailable"));  // "23949828 kB"
   std::uint64_t kilobytes = 0;
-  text >> kilobytes;
-  return Bytes{std::min(kilobytes * 1024, control_group_memory(true).left)};
+  const bool is_known = text >> kilobytes && kilobytes != 0 && kilobytes <= unlimited / 1024;
+  return Bytes{std::min(is_known ? kilobytes * 1024 : unlimited, control_group_memory(root, true).left)};
 }
 
 void prefer_huge_pages(void* memory, Bytes size) noexcept {
@@ -156,10 +189,16 @@ double memory_stall() {
   return percent / 100;
 }
 
-unsigned usable_processors() noexcept {
+unsigned usable_processors(const std::string& root) noexcept {
   cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
+  unsigned processors = std::max(1u, std::thread::hardware_concurrency());
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    processors = std::max(1u, static_cast<unsigned>(CPU_COUNT(&set)));
+  try {
+    return static_cast<unsigned>(std::min<std::uint64_t>(processors, control_group_processors(root)));
+  } catch (const std::bad_alloc&) {
+    return processors;
+  }
 }
 
 }  // namespace wye::base

@@ -10,7 +10,7 @@ namespace wye::inline v0::base {
 
 struct HostInfo {
   std::string processor;  ///< "AMD EPYC"; "CPU" if unknown
-  Bytes memory;           ///< physical memory, or the limit of the process's control group
+  Bytes memory;           ///< physical memory, or the limit of the process's control group; 0 if unknown
   std::array<std::uint8_t, 16>
       machine{};  ///< the same on every run on this machine; zero if it has no identity
 };
@@ -20,12 +20,15 @@ struct HostInfo {
 /// Cost:    reads a few small files.
 HostInfo host_info();
 
+// In tests `root` is a folder with the files of the system. A number that is missing there is
+// unknown, and no limit.
+
 /// Returns `HostInfo::memory`.
-Bytes host_memory();
+Bytes host_memory(const std::string& root = {});
 
 /// Returns the system's estimate of the memory that can be allocated now without swapping, and
-/// within the limits of the process's control groups.
-Bytes available_memory();
+/// within the limits of the process's control groups; all ones if both are unknown.
+Bytes available_memory(const std::string& root = {});
 
 /// Asks the system for huge pages if the memory has at least some MiB. Its first access then takes
 /// a fraction of the time.
@@ -39,7 +42,8 @@ void offer_pages(void* memory, Bytes size) noexcept;
 /// the system does not tell.
 double memory_stall();
 
-/// Returns the number of processors that this process may use, at least 1.
-unsigned usable_processors() noexcept;
+/// Returns the number of processors that this process may use, at least 1: by its affinity and, up to
+/// the next whole one, by the quotas of its control groups.
+unsigned usable_processors(const std::string& root = {}) noexcept;
 
 }  // namespace wye::base

@@ -36,7 +36,8 @@ Bytes memory_of(const AdapterInfo& adapter) {
   if (adapter.type != AdapterType::cpu) return MemoryAccount::no_limit;
   // A driver that emulates a GPU states the size of a heap. The memory of the machine is read from
   // files: not once more.
-  return adapter.features.has(Feature::host_memory) ? adapter.memory : base::host_memory();
+  const Bytes memory = adapter.features.has(Feature::host_memory) ? adapter.memory : base::host_memory();
+  return memory == Bytes{} ? MemoryAccount::no_limit : memory;  // unknown
 }
 
 /// Returns the name of the processor that `adapter` reaches, equal in all processes; empty if it

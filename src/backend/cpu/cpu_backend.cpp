@@ -21,16 +21,17 @@ AdapterInfo describe() {
   info.driver = "wye " + to_string(library_version());
   info.api = "host";
   info.memory = host.memory;
+  const Bytes largest = host.memory == Bytes{} ? Bytes{~std::uint64_t{0}} : host.memory;  // unknown
   info.processors = base::usable_processors();
   // Host functions accept grids and parameters of any size. Only memory limits them.
   constexpr std::uint64_t any = ~std::uint64_t{0};
   info.limits = {.workgroup = {any, any, any},
                  .workgroup_invocations = any,
                  .groups = {any, any, any},
-                 .buffer = host.memory,
-                 .descriptor_range = host.memory,
-                 .shared_memory = host.memory,
-                 .parameter_bytes = host.memory,
+                 .buffer = largest,
+                 .descriptor_range = largest,
+                 .shared_memory = largest,
+                 .parameter_bytes = largest,
                  .bound_buffers = ~std::uint32_t{0},
                  .offset_alignment = 1,
                  .subgroup_size = 1};
