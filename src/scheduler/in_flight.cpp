@@ -22,6 +22,7 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
     if (!record.advance(State::running, State::in_flight)) return record.self.reset(), false;  // abandoned
     ++in_flight_;
     ++callbacks_;
+    ++users_;  // this thread: `cancel` may settle the job now, on another one
     if (until < watched_until_ && parked_ > 0) is_sooner = waking_ = true;
   }
   if (is_sooner) work_.wake_one();
@@ -30,15 +31,36 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   } catch (const std::bad_alloc&) {  // like a thread that the system refuses
   }
   const base::Lock lock = base::lock_soon(mutex_);
-  --callbacks_;  // this thread counts as a user
+  --callbacks_;
   record.self.reset();
   if (!record.advance(State::in_flight, State::running)) {  // its time limit has passed, or it was abandoned
     if (std::exchange(record.is_unattended, false)) return_locked(keep);
     return true;
   }
   --in_flight_;
+  --users_;
   record.run_by = &jobs_on_this_thread;
   return false;
+}
+
+/// Counts a job that has failed until the device has completed the work that it left in flight.
+void Core::count_until(const device::TimelinePoint& end) noexcept {
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    ++callbacks_;
+  }
+  try {
+    if (end.timeline->when(end.value, [core = shared_from_this()](const Error*) { core->end_callback(); }))
+      return;
+  } catch (const std::bad_alloc&) {  // like a thread that the system refuses
+  }
+  end_callback();
+}
+
+void Core::end_callback() noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  --callbacks_;
+  note_quiet_locked();
 }
 
 /// Called on a thread of the device: the submission of a record has completed, or has failed.
@@ -51,11 +73,7 @@ void Core::on_return(Record* record) noexcept {
     const std::shared_ptr<Core> last = record->core;  // its time limit has passed
     lock.unlock();
     keep.reset();
-    lock = base::lock_soon(core.mutex_);
-    --core.callbacks_;
-    core.note_quiet_locked();
-    lock.unlock();
-    return;
+    return core.end_callback();
   }
   --core.callbacks_;
   core.return_locked(std::move(keep));

@@ -310,7 +310,10 @@ void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_w
   record.reset();
   --jobs_on_this_thread;
   lock = base::lock_soon(mutex_);
-  if (progress == Progress::in_flight) return;
+  if (progress == Progress::in_flight) {
+    --users_;  // `detach` has counted it
+    return note_quiet_locked();
+  }
   --queues_[queue].committed;
   if (progress == Progress::completed) resume_locked(queues_[queue].pause);
   job_stopped_.wake_all();
