@@ -331,7 +331,7 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
   built.build_time = clock_.now() - start;
   built.compiled = compiled;
   if (stored && built.tier == CacheTier::built) built.to_store = std::move(artefact);
-  if (built.executable->may_end_loops_early())
+  if (built.executable->may_end_loops_early() && !program.has_short_loops())
     log_.write(LogLevel::warning, "cache", device::early_loop_ends(program.name(), device.info()));
   if (log_.wants(LogLevel::debug, "cache"))
     log_.write(LogLevel::debug, "cache",

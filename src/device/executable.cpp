@@ -17,8 +17,7 @@ ExecutableBase::ExecutableBase(std::shared_ptr<DeviceBase> device, Artefact arte
 std::string early_loop_ends(std::string_view kernel, const AdapterInfo& adapter) {
   return base::text(
       "The driver of '{}' ends the loops of an invocation after {} iterations in total. Constants do not "
-      "keep "
-      "the loops of kernel '{}' below that, and results are wrong if they have more.",
+      "keep the loops of kernel '{}' below that, and results are wrong if they have more.",
       adapter.id, adapter.limits.loop_iterations, kernel);
 }
 

@@ -33,6 +33,9 @@ class Program {
   /// Returns a bit for each parameter that has a leading index (`Kernel::Options::batchable`); 0:
   /// there is none.
   virtual std::uint32_t batchable() const noexcept { return 0; }
+  /// Returns whether its author promises that no driver ends its loops early
+  /// (`Kernel::Options::has_short_loops`).
+  virtual bool has_short_loops() const noexcept { return false; }
   /// Returns whether it names the types of adapters that run it (`Kernel::Options::adapters`).
   virtual bool names_adapters() const noexcept { return false; }
   /// Returns whether an executable can be created for `device`. Makes no sentence, unlike

@@ -167,7 +167,7 @@ std::uint64_t sample(const KernelDescription& description) {
 
 bool equal(const KernelDescription& a, const KernelDescription& b) {
   return a.name == b.name && a.schema == b.schema && a.batchable == b.batchable && a.adapters == b.adapters &&
-         a.features == b.features &&
+         a.features == b.features && a.has_short_loops == b.has_short_loops &&
          std::equal(a.sources.begin(), a.sources.end(), b.sources.begin(), b.sources.end(), are_same);
 }
 

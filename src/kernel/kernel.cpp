@@ -22,7 +22,8 @@ Result<AnyKernel> AnyKernel::make(detail::KernelDescription description) {
   try {
     auto program = kernel::KernelProgram::make(std::move(description.name), std::move(description.schema),
                                                description.sources, description.batchable,
-                                               std::move(description.adapters), description.features);
+                                               std::move(description.adapters), description.features,
+                                               description.has_short_loops);
     if (!program) return std::move(program).error();
     return AnyKernel(detail::Programs(std::move(*program)));
   } catch (const std::bad_alloc&) {

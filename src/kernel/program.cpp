@@ -60,7 +60,7 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string nam
                                                                  const std::vector<AnySource>& sources,
                                                                  const std::vector<std::size_t>& batchable,
                                                                  std::vector<AdapterType> adapters,
-                                                                 Features features) {
+                                                                 Features features, bool has_short_loops) {
   if (name.empty()) return base::invalid("A kernel needs a name.");
   if (sources.empty()) return base::invalid(base::text("Kernel '{}' has no source.", name));
   if (auto done = check_schema(name, schema); !done) return std::move(done).error();
@@ -68,6 +68,7 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string nam
   if (!bits) return bits.error();
   std::shared_ptr<KernelProgram> program(new KernelProgram(std::move(name), std::move(schema)));
   program->batchable_ = *bits;
+  program->has_short_loops_ = has_short_loops;
   program->adapters_ = std::move(adapters);
   program->features_ = features;
   for (const AnySource& source : sources)
@@ -90,7 +91,7 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::read_again() const {
   std::vector<std::size_t> batchable;
   for (std::size_t i = 0; i < 32; ++i)
     if ((batchable_ >> i & 1) != 0) batchable.push_back(i);
-  return make(name_, declared_, sources, batchable, adapters_, features_);
+  return make(name_, declared_, sources, batchable, adapters_, features_, has_short_loops_);
 }
 
 std::vector<std::string> KernelProgram::files() const {

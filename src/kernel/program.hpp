@@ -31,7 +31,8 @@ class KernelProgram final : public device::Program {
                                                            const std::vector<AnySource>& sources,
                                                            const std::vector<std::size_t>& batchable = {},
                                                            std::vector<AdapterType> adapters = {},
-                                                           Features features = {});
+                                                           Features features = {},
+                                                           bool has_short_loops = false);
   ~KernelProgram() override;
 
   std::string_view name() const noexcept override { return name_; }
@@ -39,6 +40,7 @@ class KernelProgram final : public device::Program {
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
   std::uint32_t batchable() const noexcept override { return batchable_; }
+  bool has_short_loops() const noexcept override { return has_short_loops_; }
   bool names_adapters() const noexcept override { return !adapters_.empty(); }
   bool runs_on(const device::DeviceBase& device) const override;
   std::optional<Error> refusal(const device::DeviceBase& device) const override;
@@ -154,6 +156,7 @@ class KernelProgram final : public device::Program {
   ParamSchema schema_;
   std::uint64_t id_;
   std::uint32_t batchable_ = 0;
+  bool has_short_loops_ = false;
   std::vector<AdapterType> adapters_;  ///< that run it; empty: all
   Features features_;                  ///< that a device needs
   std::vector<Prepared> sources_;

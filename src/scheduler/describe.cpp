@@ -226,7 +226,8 @@ void Compiler::describe(const Operands& operands, const Dependencies& dependenci
     for (const Decision& decision : record.decisions)
       if (decision.verdict == Candidate::Verdict::ran) add(decision);
     for (std::size_t c = 0; c < to.executables[s].size(); ++c)
-      if (base::state_of(to.executables[s][c])->may_end_loops_early())
+      if (base::state_of(to.executables[s][c])->may_end_loops_early() &&
+          !base::programs_of(record.job[c])[0]->has_short_loops())
         step.candidates.front().reason += " " + device::early_loop_ends(record.job[c].name(), on.info());
     for (const Decision& decision : record.decisions)
       if (decision.verdict != Candidate::Verdict::ran) add(decision);

@@ -416,8 +416,9 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
     const detail::Programs& programs = base::programs_of(job[c]);
     if (job.size() > 1 || programs.size() > 1)
       record.make_extras().programs.push_back(programs[step->selection.program]);
-    if (base::state_of(step->executable)->may_end_loops_early())
-      record.make_extras().early_loop_ends.push_back(programs[step->selection.program]);
+    const auto& program = programs[step->selection.program];
+    if (base::state_of(step->executable)->may_end_loops_early() && !program->has_short_loops())
+      record.make_extras().early_loop_ends.push_back(program);
     if (attempt) attempt->steps.push_back(*std::move(step));
   }
   if (record.tier != CacheTier::memory) add_lap(record.build_time, lap);  // a hit is not worth a reading

@@ -74,7 +74,8 @@ Result<Kernel<P...>> make_kernel(const KernelText& text, std::vector<std::string
   return Kernel<P...>::make({.name = text.name,
                              .sources = std::move(others),
                              .parameters = std::move(parameters),
-                             .adapters = std::move(adapters)});
+                             .adapters = std::move(adapters),
+                             .has_short_loops = true});
 }
 
 }  // namespace wye::workloads

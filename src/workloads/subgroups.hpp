@@ -25,7 +25,8 @@ Result<Kernel<P...>> make_subgroups_kernel(const KernelText& text, std::vector<s
                              .sources = {std::move(source)},
                              .parameters = std::move(parameters),
                              .adapters = std::move(adapters),
-                             .features = {Feature::subgroups}});
+                             .features = {Feature::subgroups},
+                             .has_short_loops = true});
 }
 
 /// Makes a kernel of `text` and of a host function. GPUs choose between the GLSL text with and

@@ -82,7 +82,8 @@ Result<ProductKernel<T, C>> make_cooperative_kernel(const KernelText& text,
                                     .sources = {glsl_source(text, Extent3(1024))},
                                     .parameters = ProductParameters<T, C>::names(),
                                     .adapters = std::move(adapters),
-                                    .features = {Feature::cooperative_matrix}});
+                                    .features = {Feature::cooperative_matrix},
+                                    .has_short_loops = true});
 }
 
 /// The names of the parameters of attention kernels, without and with a mask.
@@ -117,7 +118,8 @@ Result<K> make_tiled_attention_kernel(const KernelText& text, std::vector<std::s
   return K::make({.name = std::string(text.name) + "_tiled",
                   .sources = {std::move(source)},
                   .parameters = std::move(parameters),
-                  .adapters = std::move(adapters)});
+                  .adapters = std::move(adapters),
+                  .has_short_loops = true});
 }
 
 template <class T>

@@ -20,7 +20,7 @@ namespace {
 using Number = std::uint32_t;
 using Nested = Kernel<Write<Number>, Number>;
 
-Nested nested_loops(const std::string& bound) {
+Nested nested_loops(const std::string& bound, bool has_short_loops = false) {
   return Nested::make(
              {.name = "nested",
               .sources = {Glsl{.text = "#version 450\nlayout(local_size_x = 64) in;\n"
@@ -40,7 +40,8 @@ Nested nested_loops(const std::string& bound) {
                               for (Number i = 0; i < n; ++i)
                                 for (Number j = 0; j < n; ++j) z[at] += (i ^ j) & 1u;
                             }
-                          })}})
+                          })},
+              .has_short_loops = has_short_loops})
       .value();
 }
 
@@ -72,8 +73,7 @@ bool mentions(const std::string& text, std::string_view part) { return text.find
 
 const std::string sentence_end =
     " iterations in total. Constants do not keep the loops of kernel 'nested' below that, and results are "
-    "wrong "
-    "if they have more.";
+    "wrong if they have more.";
 
 }  // namespace
 
@@ -133,6 +133,25 @@ TEST_CASE("a job whose loops a driver may end early says so, and is logged once"
   CHECK_FALSE(mentions(done->reason(), "loops"));
   CHECK(on_cpu[0] == 45'000);
   if (limit == 0) CHECK(z == on_cpu);
+}
+
+TEST_CASE("nothing is said of a kernel whose author promises short loops", "[runtime]") {
+  Logged logged;
+  if (!logged.runtime) return;
+  const Nested nested = nested_loops("n", true);
+  std::vector<Number> z(64);
+  Graph graph;
+  graph.add(nested(z, 100u));
+  const auto plan = graph.compile(*logged.runtime, {.on = "vulkan"});
+  REQUIRE(plan);
+  CHECK_FALSE(mentions(plan->text(), "loops"));
+  Ticket ticket = logged.runtime->submit(nested(z, 100u), {.on = "vulkan"});
+  const auto done = ticket.wait();
+  REQUIRE(done);
+  CHECK_FALSE(mentions(done->reason(), "loops"));
+  CHECK_FALSE(mentions(ticket.explain().text(), "loops"));
+  CHECK(z[0] == 5000);
+  CHECK(logged.warnings.empty());
 }
 
 TEST_CASE("a plan names the steps whose loops a driver may end early", "[runtime]") {

@@ -49,6 +49,7 @@ Outcome run(Job job, std::string_view leg) {
   if (!done) FAIL(done.error().describe());
   UNSCOPED_INFO("the host's floating-point environment: " << environment);
   CHECK(done->backend() == leg);
+  CHECK(done->reason().find("loops") == std::string::npos);  // Kernel::Options::has_short_loops
   return *done;
 }
 

@@ -53,6 +53,7 @@ struct KernelDescription {
   std::vector<std::size_t> batchable = {};
   std::vector<AdapterType> adapters = {};
   Features features = {};
+  bool has_short_loops = false;
 };
 
 }  // namespace detail
@@ -155,6 +156,10 @@ class Kernel : public AnyKernel {
     /// after they are compiled. A variant that names them here is not compiled for a device that
     /// lacks them.
     Features features = {};
+    /// A promise: all loops of one invocation together have at most 65,535 iterations, for all
+    /// arguments. No warning then names the kernel on a device whose driver ends loops there
+    /// (`Limits::loop_iterations`). Loops that constants bound need no promise.
+    bool has_short_loops = false;
   };
 
   /// Returns a description of the kernel, for `ShaderCache::find_or_build`.
@@ -169,6 +174,7 @@ class Kernel : public AnyKernel {
     description.batchable = std::move(options.batchable);
     description.adapters = std::move(options.adapters);
     description.features = options.features;
+    description.has_short_loops = options.has_short_loops;
     return description;
   }
 
