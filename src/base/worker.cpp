@@ -47,7 +47,7 @@ void* run_task(void* given) noexcept {
     const std::unique_ptr<Task> task(static_cast<Task*>(given));
     is_worker = true;
     const CancellationHeld held;  // for as long as the thread exists
-    std::fesetenv(FE_DFL_ENV);  // not that of the thread that started this one
+    std::fesetenv(FE_DFL_ENV);    // not that of the thread that started this one
     pthread_setname_np(pthread_self(), task->name.c_str());
     try {
       task->body();
