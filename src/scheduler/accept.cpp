@@ -317,10 +317,11 @@ void Core::on_predecessors_complete(void* object) noexcept {
     const std::shared_ptr<Record> record = std::move(first->self);
     Core& core = *record->core;
     record->dependencies->predecessors.clear();
+    // Once the record is queued, a thread that waits for it may run it.
+    auto error = core.failure_before(*record);
+    if (error) core.settle(*record, State::waiting, std::move(error));
     if (!record->advance(State::waiting, State::queued))
       core.release_followers(*record);
-    else if (auto error = core.failure_before(*record))
-      core.settle(*record, State::queued, std::move(error));
     else
       core.make_ready(base::lock_soon(core.mutex_), record);
     first = record->dependencies->next_released;

@@ -52,7 +52,8 @@ TEST_CASE("the host's copies of arrays are charged to the CPU from their first u
     const Bytes bytes = runtime.metrics().pool.bytes;
     CHECK(runtime.metrics().bytes() == bytes + runtime.metrics().cache.bytes);
     Bytes listed;
-    for (const auto& share : runtime.pool().silicon().front().memory)
+    const auto silicon = runtime.pool().silicon();
+    for (const auto& share : silicon.front().memory)
       if (share.level == "runtime") listed = share.held;
     CHECK(listed == bytes);
     return bytes;
