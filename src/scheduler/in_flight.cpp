@@ -50,8 +50,11 @@ void Core::count_until(const device::TimelinePoint& end) noexcept {
     ++callbacks_;
   }
   try {
-    if (end.timeline->when(end.value, [core = shared_from_this()](const Error*) { core->end_callback(); }))
-      return;
+    // A device that never completes the work does not keep a core that has closed.
+    const auto ended = [weak = weak_from_this()](const Error*) {
+      if (const std::shared_ptr<Core> core = weak.lock()) core->end_callback();
+    };
+    if (end.timeline->when(end.value, ended)) return;
   } catch (const std::bad_alloc&) {  // like a thread that the system refuses
   }
   end_callback();

@@ -274,6 +274,7 @@ TEST_CASE("closing with a deadline abandons a job that is being staged", "[sched
   CHECK(full.blockers[0].wait().error() == Errc::closed);
   check_counts(full.scheduler->metrics());
   full.open();
+  full.await_passed();  // the thread of the abandoned scheduler
   full.device->release();
 }
 
