@@ -144,7 +144,9 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       break;
     }
     if (!record.attempt) {
-      if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
+      // No other device is tried.
+      if (record.state == State::abandoned) return spare_.abandoned;
+      if (record.stop) return Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
       if (record.has_failed && record.fallback == Fallback::warn) warn_of_fallback(record, decision->device);
     }
     if (record.batch && 1 + decision->device != record.queue) dissolve_batch(record);  // its device was lost
