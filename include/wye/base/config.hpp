@@ -1,7 +1,7 @@
 #pragma once
 /// The version of wye and how it was linked. wye's own build writes `build.hpp`, so a consumer sets
 /// no macro.
-#if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
+#if __cplusplus < 202002L && !defined(_WIN32)
 #error "wye needs C++20: compile with -std=c++20, or a newer standard."
 #include <wye/needs_cxx20>  // no such file: compilers stop here, before hundreds of other errors
 #endif
