@@ -527,6 +527,20 @@ void Pool::destroy_finished() noexcept {
   }
 }
 
+bool Pool::await_finished(Instant until) noexcept {
+  // Such work is rare, and a callback of the driver would keep its thread until the work ends.
+  constexpr Duration look = std::chrono::milliseconds(1);
+  for (;;) {
+    destroy_finished();
+    base::Lock lock = base::lock_soon(mutex_);
+    if (unfinished_.empty()) return true;
+    const Instant now = Clock::steady().now();
+    if (now >= until) return false;
+    base::Gate nothing;
+    nothing.wait(lock, now + look, [] { return false; });
+  }
+}
+
 std::vector<std::unique_ptr<device::Lane>> Pool::collect_finished() {
   std::vector<std::unique_ptr<device::Lane>> finished;
   if (unfinished_.empty()) return finished;

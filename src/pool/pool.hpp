@@ -168,6 +168,9 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Destroys the lanes of ended leases whose work has completed since. They hold the executables
   /// of that work.
   void destroy_finished() noexcept;
+  /// Destroys the lanes that were given back with work in flight. Waits until `until`, of the steady
+  /// clock, for that work. Returns false if some of it has not completed then.
+  bool await_finished(Instant until) noexcept;
   /// Notes that a device was found to be lost.
   void note_loss(std::size_t device) noexcept;
   /// Opens each lost device again whose time has come, and checks it. `waits`: also waits for

@@ -259,7 +259,6 @@ class Core : public std::enable_shared_from_this<Core> {
            !pool_->info(record.attempt->device).features.has(Feature::host_memory);
   }
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
-  void count_until(const device::TimelinePoint& end) noexcept;
   void end_callback() noexcept;
   static void on_return(Record* record) noexcept;
   void return_locked(std::shared_ptr<Record> record) noexcept;
@@ -410,7 +409,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Record* staging_ = nullptr;    // the job that a worker stages: one at a time
   Record* active_ = nullptr;     // the first of the running jobs, also of those in flight and nested ones
   std::uint32_t users_ = 0;      // threads that may hold handles of jobs, but for those with a committed job
-  std::uint32_t callbacks_ = 0;  // of timelines: each for work in flight that uses objects of a job
+  std::uint32_t callbacks_ = 0;  // records that a callback of a timeline holds
   std::uint32_t quiescing_ = 0;  // calls of `quiesce` that wait
   base::Gate quiet_;
   bool closing_ = false;

@@ -43,23 +43,6 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   return false;
 }
 
-/// Counts a job that has failed until the device has completed the work that it left in flight.
-void Core::count_until(const device::TimelinePoint& end) noexcept {
-  {
-    const base::Lock lock = base::lock_soon(mutex_);
-    ++callbacks_;
-  }
-  try {
-    // A device that never completes the work does not keep a core that has closed.
-    const auto ended = [weak = weak_from_this()](const Error*) {
-      if (const std::shared_ptr<Core> core = weak.lock()) core->end_callback();
-    };
-    if (end.timeline->when(end.value, ended)) return;
-  } catch (const std::bad_alloc&) {  // like a thread that the system refuses
-  }
-  end_callback();
-}
-
 void Core::end_callback() noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   --callbacks_;

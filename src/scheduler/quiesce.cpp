@@ -60,7 +60,11 @@ Result<void> Core::quiesce(Deadline deadline) {
           Errc::timed_out,
           "0 jobs were left when the deadline of quiescing passed, but a build of a job that timed out "
           "still ran.");
-    pool_->destroy_finished();
+    if (!pool_->await_finished(base::parked_until(clock, until)))
+      return Error(
+          Errc::timed_out,
+          "0 jobs were left when the deadline of quiescing passed, but work that a job left in flight "
+          "had not completed.");
     const base::Lock lock = base::lock_soon(mutex_);
     if (is_quiet()) return {};  // no job was submitted meanwhile
   }

@@ -634,7 +634,6 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   attempt.context().work = record.object();
   attempt.binding.invalidate(error, attempt.began, attempt.lane().last());
   if (record.plan_run) record.plan_run->plan->note_in_flight(attempt.lane());
-  if (!attempt.lane().idle()) count_until(attempt.lane().last());
   return error;
 }
 
