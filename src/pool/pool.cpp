@@ -518,21 +518,16 @@ void Pool::give_back(Context& context) noexcept {
   if (others_wait) slots_of(context.device).serve();
 }
 
-void Pool::destroy_finished() noexcept {
-  std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
-  const base::Lock lock = base::lock_soon(mutex_);
-  try {
-    finished = collect_finished();
-  } catch (const std::bad_alloc&) {  // they stay
-  }
-}
-
 bool Pool::await_finished(Instant until) noexcept {
   // Such work is rare, and a callback of the driver would keep its thread until the work ends.
   constexpr Duration look = std::chrono::milliseconds(1);
   for (;;) {
-    destroy_finished();
+    std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
     base::Lock lock = base::lock_soon(mutex_);
+    try {
+      finished = collect_finished();
+    } catch (const std::bad_alloc&) {  // they stay
+    }
     if (unfinished_.empty()) return true;
     const Instant now = Clock::steady().now();
     if (now >= until) return false;

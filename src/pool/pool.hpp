@@ -165,11 +165,9 @@ class Pool : public std::enable_shared_from_this<Pool>,
     const Suspicion found = suspicions_[device].load(std::memory_order_relaxed);
     return found == Suspicion::none ? found : current_suspicion(device);
   }
-  /// Destroys the lanes of ended leases whose work has completed since. They hold the executables
-  /// of that work.
-  void destroy_finished() noexcept;
-  /// Destroys the lanes that were given back with work in flight. Waits until `until`, of the steady
-  /// clock, for that work. Returns false if some of it has not completed then.
+  /// Destroys the lanes of ended leases that had work in flight; they hold the executables of that
+  /// work. Waits for it until `until`, of the steady clock. Returns false if some of it has not
+  /// completed then.
   bool await_finished(Instant until) noexcept;
   /// Notes that a device was found to be lost.
   void note_loss(std::size_t device) noexcept;

@@ -26,6 +26,11 @@ bool is_refused(const detail::Programs& programs, const device::DeviceBase& devi
   return true;
 }
 
+/// Returns the error of a job that was cancelled after it had started.
+Error was_cancelled(const Record& record) {
+  return Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
+}
+
 }  // namespace
 
 bool may_succeed_elsewhere(Errc code) {
@@ -64,7 +69,7 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
       if (!placed) error = std::move(placed).error();
     }
     if (record.stop && !(error && *error == Errc::cancelled))  // also if its time limit has passed since
-      error = Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
+      error = was_cancelled(record);
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   } catch (...) {
@@ -138,15 +143,14 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   (void)recover_devices(record, false);
   // A job that returns from a device was on the device of its last decision.
   for (;;) {
+    if (record.stop && !record.attempt) return was_cancelled(record);  // nor after a failure
     Decision* const decision = record.attempt ? &record.decisions.back() : next_device(record);
     if (!decision) {
       if (recover_devices(record, true)) continue;
       break;
     }
     if (!record.attempt) {
-      // No other device is tried.
-      if (record.state == State::abandoned) return spare_.abandoned;
-      if (record.stop) return Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
+      if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
       if (record.has_failed && record.fallback == Fallback::warn) warn_of_fallback(record, decision->device);
     }
     if (record.batch && 1 + decision->device != record.queue) dissolve_batch(record);  // its device was lost
@@ -186,7 +190,6 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     // A worker runs it on another device in its turn there: it might wait for a lane that only a
     // worker can free.
     if (detaches && requeue(record)) return Progress::requeued;
-    if (record.stop) return why;
   }
   // The first failure is more informative than refusals.
   for (const Decision& decision : record.decisions) {
@@ -625,7 +628,7 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
   }
   Error error = std::move(result).error();
   if (error == Errc::cancelled)
-    error = Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
+    error = was_cancelled(record);
   else if (error == Errc::timed_out)
     error = Error(Errc::timed_out,
                   base::text("{} did not complete on '{}' within its time limit ({:.3g} s).",
