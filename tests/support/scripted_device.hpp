@@ -85,14 +85,21 @@ class ScriptedDevice final : public device::DeviceBase {
   /// Returns how many submissions waited for others that were in flight when they were submitted.
   int waits_in_flight() const { return waits_in_flight_; }
   /// Completes the submissions in flight, in their order, on this thread, and holds no further one.
+  /// Submissions that are made meanwhile follow them: a lane never completes the later one first.
   void release() {
-    std::vector<Held> held;
-    {
-      const std::lock_guard lock(mutex_);
-      holds_ = holds_commands_ = false;
-      held.swap(held_);
+    for (;;) {
+      Held first;
+      {
+        const std::lock_guard lock(mutex_);
+        if (held_.empty()) {
+          holds_ = holds_commands_ = false;
+          return;
+        }
+        first = std::move(held_.front());
+        held_.erase(held_.begin());
+      }
+      first.complete();
     }
-    for (const Held& one : held) one.complete();
   }
   /// Returns how many submissions are in flight.
   std::size_t held() const {
