@@ -149,24 +149,23 @@ TEST_CASE("a kernel's misaligned address ends CUDA in this process with that rea
 }
 
 TEST_CASE("sizes that would round to the same text are reported exactly", "[cuda]") {
-  const Setting memory("WYE_STANDIN_MEMORY", "1073741824");
+  const Setting memory("WYE_STANDIN_MEMORY", "67108864");
   const StandIn stand_in;
   const auto found = discover();
   const auto device = good(found.at(0).adapter->open());
-  const auto most =
-      good(device->create_buffer({.bytes = Bytes{(1ull << 30) - (32ull << 20)}, .account = nullptr}));
+  const auto most = good(device->create_buffer({.bytes = 32_MiB, .account = nullptr}));
   const auto refused = device->create_buffer({.bytes = Bytes{(32ull << 20) + 4}, .account = nullptr});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().sentence() ==
         "Buffer size (33554436 bytes) exceeds the available memory of device 'cuda:0' (33554432 bytes of "
-        "1073741824 bytes).");
+        "67108864 bytes).");
   stand_in.fail("cuMemAllocFromPoolAsync", 1, 2);
   stand_in.fail("cuMemPoolTrimTo", 1, 1);
   const auto in_pieces = device->create_buffer({.bytes = 1_MiB, .account = nullptr});
   REQUIRE_FALSE(in_pieces);
   CHECK(
       in_pieces.error().sentence() ==
-      "Device 'cuda:0' has no contiguous memory for a buffer of 1.00 MiB (32.0 MiB of 1.00 GiB available).");
+      "Device 'cuda:0' has no contiguous memory for a buffer of 1.00 MiB (32.0 MiB of 64.0 MiB available).");
 }
 
 }  // namespace wye::test
