@@ -41,6 +41,8 @@ void Table::add(std::shared_ptr<Entry> entry, std::uint64_t program, bool corrup
   absences_.erase(entry->key);
   use(*entry);
   alias(program, entry->key.device) = {program, entry->key.device, entry};
+  ++most_.kernels;
+  most_.bytes += entry->bytes;
   entries_.emplace(entry->key, std::move(entry));
   trim(removed);
 }
@@ -80,10 +82,19 @@ std::priority_queue<Table::Candidate> Table::eviction_order() {
   return std::priority_queue<Candidate>({}, std::move(kept));
 }
 
-/// Restores the bounds. Idle entries leave first, least recently used first. If that is not enough,
-/// the table releases entries in use, in the same order: they are still found, and end with their
-/// last user.
+/// Restores the bounds. Below them it looks at the entries only when their number has doubled, so
+/// that the average insertion takes constant time.
 void Table::trim(Removed& removed) {
+  if (!exceeded(most_) && entries_.size() < scan_at_) return;
+  most_ = evict(removed);
+  scan_at_ = 2 * entries_.size();
+}
+
+/// Removes entries until the bounds hold, and those whose executable has ended. Idle entries leave
+/// first, least recently used first. If that is not enough, the table releases entries in use, in
+/// the same order: they are still found, and end with their last user. Returns the size of the live
+/// executables.
+Table::Size Table::evict(Removed& removed) {
   Size all;
   remove_if(
       [&](const Entry& entry) -> std::optional<Removal> {
@@ -98,7 +109,7 @@ void Table::trim(Removed& removed) {
         return std::nullopt;
       },
       removed);
-  if (!exceeded(all)) return;
+  if (!exceeded(all)) return all;
 
   Size in_use;
   std::vector<Entry*> users;
@@ -109,7 +120,7 @@ void Table::trim(Removed& removed) {
       remove(place, Removal::evicted, removed);
       --all.kernels;
       all.bytes -= bytes;
-      if (!exceeded(all)) return;
+      if (!exceeded(all)) return all;
     } else {
       users.push_back(place->second.get());
       ++in_use.kernels;
@@ -117,11 +128,12 @@ void Table::trim(Removed& removed) {
     }
   }
   for (Entry* const entry : users) {
-    if (!exceeded(in_use)) return;
+    if (!exceeded(in_use)) return all;
     removed.push_back(std::move(entry->kept));
     --in_use.kernels;
     in_use.bytes -= entry->bytes;
   }
+  return all;
 }
 
 /// If the protected segment exceeds 80 % of the room, its least recently used entries leave it, as

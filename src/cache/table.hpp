@@ -165,6 +165,7 @@ class Table {
   template <class F>
   void remove_if(F why, Removed& removed);
   void trim(Removed& removed);
+  Size evict(Removed& removed);
   void settle(HandleUses& handle) noexcept;
   void count_hits(Entry& entry) noexcept;
   void count_build(const Entry& entry, bool corrupt);
@@ -175,6 +176,8 @@ class Table {
   const Eviction eviction_;
   const Clock& clock_;
   Entries entries_;
+  Size most_;                        ///< at least the size of the live executables
+  std::size_t scan_at_{};            ///< the number of entries at which `trim` looks for ended ones
   std::array<Alias, 1024> aliases_;  ///< the last one of each place
   std::unordered_set<HandleUses*> handles_;
   Absences absences_;
