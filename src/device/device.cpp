@@ -152,6 +152,20 @@ std::string lacking(const AdapterInfo& adapter, Features needs) {
   return text + to_string(failed) + ", which failed the check of the device";
 }
 
+Error not_found(std::string_view requested, std::span<const AdapterInfo* const> there) {
+  std::string devices, backends;
+  const auto add = [](std::string& list, const std::string& name) {
+    const std::string quoted = "'" + name + "'";
+    if (list.find(quoted) == std::string::npos) list += (list.empty() ? "" : ", ") + quoted;
+  };
+  for (const AdapterInfo* one : there) {
+    add(devices, one->id);
+    add(backends, one->backend);
+  }
+  return Error(Errc::not_found, base::text("There is no device or backend '{}' (devices: {}; backends: {}).",
+                                           requested, devices, backends));
+}
+
 Digest DeviceBase::driver_identity() const {
   const AdapterInfo& i = info_;
   return Hasher()

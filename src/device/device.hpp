@@ -37,6 +37,9 @@ class NativeInterop;
 /// failed its check".
 std::string lacking(const AdapterInfo& adapter, Features needs);
 
+/// Returns the error of a request for a device or backend that is not `there`.
+Error not_found(std::string_view requested, std::span<const AdapterInfo* const> there);
+
 /// Returns a Monitoring without numbers; `why` is the reason for each.
 Monitoring unmonitored(std::string device, const std::string& why);
 

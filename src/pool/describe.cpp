@@ -40,10 +40,9 @@ Error Pool::no_candidate(const Wanted& wanted) const {
     return Error(Errc::unsupported, base::text("No device has the needed features{} ({}): '{}' lacks {}.",
                                                for_workload(wanted.workload.name), to_string(wanted.needs),
                                                named->id(), device::lacking(named->info(), wanted.needs)));
-  std::string there;
-  for (const Device& device : std::span(devices_).first(device_count()))
-    there += (there.empty() ? "'" : ", '") + device.id() + "'";
-  return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", wanted.on, there));
+  std::vector<const AdapterInfo*> there;
+  for (const Device& device : std::span(devices_).first(device_count())) there.push_back(&device.info());
+  return device::not_found(wanted.on, there);
 }
 
 std::string Pool::able_devices(const Wanted& wanted) const {

@@ -239,16 +239,18 @@ void Core::warn_of_fallback(const Record& record, std::size_t device) {
 /// Returns why no device of the pool is named `on`, or nothing.
 std::optional<Error> Core::target_error(std::string_view on) const {
   if (on.empty()) return std::nullopt;
-  std::string there;
-  for (const AdapterInfo& info : pool_->adapters()) {
+  const auto is_named = [&](const AdapterInfo& info) { return info.id == on || info.backend == on; };
+  const auto& adapters = pool_->adapters();
+  std::vector<const AdapterInfo*> there;
+  for (const AdapterInfo& info : adapters) {
     if (!info.usable) continue;
-    if (info.id == on || info.backend == on) return std::nullopt;
-    there += (there.empty() ? "'" : ", '") + info.id + "'";
+    if (is_named(info)) return std::nullopt;
+    there.push_back(&info);
   }
-  for (const AdapterInfo& info : pool_->adapters())
-    if (info.id == on || info.backend == on)
-      return Error(Errc::unavailable, base::text("'{}' cannot be used: {}", on, info.reason));
-  return Error(Errc::not_found, base::text("There is no device '{}' (there is {}).", on, there));
+  if (const auto unusable = std::find_if(adapters.begin(), adapters.end(), is_named);
+      unusable != adapters.end())
+    return Error(Errc::unavailable, base::text("'{}' cannot be used: {}", on, unusable->reason));
+  return device::not_found(on, there);
 }
 
 /// Refuses a device that is lost. Returns whether it did.

@@ -49,7 +49,8 @@ TEST_CASE("the name of a device is matched whole", "[pool]") {
     CAPTURE(name);
     const auto none = pool.try_lease({.on = name});
     REQUIRE_FALSE(none);
-    CHECK(none.error().sentence() == "There is no device '" + std::string(name) + "' (there is 'cuda:10').");
+    CHECK(none.error().sentence() == "There is no device or backend '" + std::string(name) +
+                                         "' (devices: 'cuda:10'; backends: 'cuda').");
   }
   CHECK(pool.try_lease({.on = "cuda:10"}));
 }

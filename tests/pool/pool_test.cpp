@@ -122,7 +122,8 @@ TEST_CASE("a request that no device can meet fails at once", "[pool]") {
   ContextPool pool = open({.backends = {"cpu", "null"}});
   auto nowhere = pool.lease({.on = "gpu:7"});
   CHECK(nowhere.error() == Errc::not_found);
-  CHECK(nowhere.error().sentence() == "There is no device 'gpu:7' (there is 'cpu:0', 'null:0').");
+  CHECK(nowhere.error().sentence() ==
+        "There is no device or backend 'gpu:7' (devices: 'cpu:0', 'null:0'; backends: 'cpu', 'null').");
   auto impossible = pool.lease({.on = "cpu", .needs = {Feature::subgroups}});
   CHECK(impossible.error() == Errc::unsupported);
   CHECK(impossible.error().sentence().find("lacks subgroups") != std::string::npos);

@@ -88,11 +88,12 @@ TEST_CASE("a device that does not exist is an error that lists the devices", "[s
   std::vector<float> x(4, 1.0f);
   auto nowhere = runtime.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait();
   CHECK(nowhere.error() == Errc::not_found);
-  CHECK(nowhere.error().sentence() == "There is no device 'abacus' (there is 'cpu:0').");
+  CHECK(nowhere.error().sentence() ==
+        "There is no device or backend 'abacus' (devices: 'cpu:0'; backends: 'cpu').");
   Runtime with_missing = Runtime::open({.pool = {.backends = {"cuda", "cpu"}}}).value();
   if (has(with_missing, "cuda")) return test::skip("there is a CUDA device");
   CHECK(with_missing.submit(test::scale()(x, 2.0f), {.on = "abacus"}).wait().error().sentence() ==
-        "There is no device 'abacus' (there is 'cpu:0').");
+        "There is no device or backend 'abacus' (devices: 'cpu:0'; backends: 'cpu').");
   auto missing = with_missing.submit(test::scale()(x, 2.0f), {.on = "cuda"}).wait();
   CHECK(missing.error() == Errc::unavailable);
   CHECK(missing.error().sentence().find("'cuda' cannot be used: ") == 0);
