@@ -41,8 +41,8 @@ void Table::add(std::shared_ptr<Entry> entry, std::uint64_t program, bool corrup
   absences_.erase(entry->key);
   use(*entry);
   alias(program, entry->key.device) = {program, entry->key.device, entry};
-  ++most_.kernels;
-  most_.bytes += entry->bytes;
+  most_ += *entry;
+  devices_.try_emplace(entry->key.device, entry->kept->device());
   entries_.emplace(entry->key, std::move(entry));
   trim(removed);
 }
@@ -82,19 +82,33 @@ std::priority_queue<Table::Candidate> Table::eviction_order() {
   return std::priority_queue<Candidate>({}, std::move(kept));
 }
 
-/// Restores the bounds. Below them it looks at the entries only when their number has doubled, so
-/// that the average insertion takes constant time.
+/// Restores the bounds. Below them it looks at the entries only when their number has doubled or a
+/// device was lost, so that the average insertion takes constant time.
 void Table::trim(Removed& removed) {
-  if (!exceeded(most_) && entries_.size() < scan_at_) return;
-  most_ = evict(removed);
-  scan_at_ = 2 * entries_.size();
+  const bool are_many = entries_.size() >= scan_at_;
+  if (!exceeded(most_) && !are_many && !is_any_lost(removed)) return;
+  most_ = evict(are_many, removed);
+  scan_at_ = std::max<std::size_t>(2 * entries_.size(), kernels_);
 }
 
-/// Removes entries until the bounds hold, and those whose executable has ended. Idle entries leave
-/// first, least recently used first. If that is not enough, the table releases entries in use, in
-/// the same order: they are still found, and end with their last user. Returns the size of the live
-/// executables.
-Table::Size Table::evict(Removed& removed) {
+/// Returns whether an entry may be of a lost device. Forgets devices that were lost or have ended.
+bool Table::is_any_lost(Removed& removed) {
+  bool result = false;
+  for (auto place = devices_.begin(); place != devices_.end();) {
+    std::shared_ptr<const device::DeviceBase> device = place->second.lock();
+    const bool is_lost = device && device->lost();
+    place = is_lost || !device ? devices_.erase(place) : std::next(place);
+    result |= is_lost;
+    removed.push_back(std::move(device));  // its last owner may have released it meanwhile
+  }
+  return result;
+}
+
+/// Removes entries whose executable has ended, and if `are_many`, idle ones that were not compiled.
+/// Then it removes entries until the bounds hold. Idle entries leave first, least recently used
+/// first. If that is not enough, the table releases entries in use, in the same order: they are
+/// still found, and end with their last user. Returns the size of the live executables.
+Table::Size Table::evict(bool are_many, Removed& removed) {
   Size all;
   remove_if(
       [&](const Entry& entry) -> std::optional<Removal> {
@@ -104,8 +118,9 @@ Table::Size Table::evict(Removed& removed) {
         // If the last user has released it meanwhile, it must not end here, under the lock.
         if (!entry.kept) removed.push_back(std::move(alive));
         if (is_lost) return Removal::lost;
-        ++all.kernels;
-        all.bytes += entry.bytes;
+        alive.reset();
+        if (are_many && !entry.is_compiled && entry.kept && is_idle(entry.kept)) return Removal::evicted;
+        all += entry;
         return std::nullopt;
       },
       removed);
@@ -115,23 +130,20 @@ Table::Size Table::evict(Removed& removed) {
   std::vector<Entry*> users;
   for (auto order = eviction_order(); !order.empty(); order.pop()) {
     const Entries::iterator place = order.top().place;
-    const Bytes bytes = place->second->bytes;
-    if (is_idle(place->second->kept)) {
+    Entry& entry = *place->second;
+    if (is_idle(entry.kept)) {
+      all -= entry;
       remove(place, Removal::evicted, removed);
-      --all.kernels;
-      all.bytes -= bytes;
       if (!exceeded(all)) return all;
     } else {
-      users.push_back(place->second.get());
-      ++in_use.kernels;
-      in_use.bytes += bytes;
+      users.push_back(&entry);
+      in_use += entry;
     }
   }
   for (Entry* const entry : users) {
     if (!exceeded(in_use)) return all;
     removed.push_back(std::move(entry->kept));
-    --in_use.kernels;
-    in_use.bytes -= entry->bytes;
+    in_use -= *entry;
   }
   return all;
 }
@@ -146,16 +158,14 @@ void Table::protect(Entry& entry) {
   for (auto& [key, other] : entries_) {
     if (!other->is_protected || other->alive.expired()) continue;
     segment.push_back(other.get());
-    ++size.kernels;
-    size.bytes += other->bytes;
+    size += *other;
   }
   std::sort(segment.begin(), segment.end(), [](const Entry* a, const Entry* b) { return a->used < b->used; });
   for (Entry* oldest : segment) {
     if (size.kernels <= kernels_ * 4 / 5 && size.bytes.count <= memory_.count / 5 * 4) return;
     oldest->is_protected = false;
     oldest->used = uses_.fetch_add(1, std::memory_order_relaxed) + 1;
-    --size.kernels;
-    size.bytes -= oldest->bytes;
+    size -= *oldest;
   }
 }
 
@@ -242,7 +252,7 @@ std::optional<Duration> Table::build_cost(const std::string& device_id) const {
 Table::Size Table::size() const {
   Size size;
   for (const auto& [key, entry] : entries_)
-    if (!entry->alive.expired()) ++size.kernels, size.bytes += entry->bytes;
+    if (!entry->alive.expired()) size += *entry;
   return size;
 }
 
@@ -253,10 +263,11 @@ bool Table::is_full() const {
 
 CacheMetrics Table::metrics() const {
   CacheMetrics metrics = counted_;
-  const Size now = size();
-  metrics.kernels = static_cast<std::uint32_t>(now.kernels);
-  metrics.bytes = now.bytes;
-  metrics.evictions += entries_.size() - now.kernels;  // these ended with their last user
+  const auto alive = std::count_if(entries_.begin(), entries_.end(),
+                                   [](const auto& place) { return !place.second->alive.expired(); });
+  metrics.kernels = static_cast<std::uint32_t>(alive);
+  metrics.bytes = size().bytes;
+  metrics.evictions += entries_.size() - metrics.kernels;  // these ended with their last user
   return metrics;
 }
 

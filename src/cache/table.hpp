@@ -25,9 +25,9 @@
 namespace wye::inline v0::cache {
 
 using ExecutablePointer = std::shared_ptr<device::ExecutableBase>;
-/// Executables that left the table. The caller destroys them without the lock, because drivers
-/// destroy them slowly.
-using Removed = std::vector<ExecutablePointer>;
+/// Executables that left the table, and their devices. The caller releases them without the lock,
+/// because drivers destroy them slowly.
+using Removed = std::vector<std::shared_ptr<const void>>;
 
 /// An executable and its use. Handles share it; it may outlive its place in the table.
 struct Entry {
@@ -136,9 +136,21 @@ class Table {
     Duration total{};
     std::int64_t builds = 0;
   };
+  /// What the bounds limit. Executables that are not compiled count by their bytes alone: they cost
+  /// nothing to make again.
   struct Size {
     std::uint64_t kernels = 0;
     Bytes bytes;
+    Size& operator+=(const Entry& entry) noexcept {
+      kernels += entry.is_compiled;
+      bytes += entry.bytes;
+      return *this;
+    }
+    Size& operator-=(const Entry& entry) noexcept {
+      kernels -= entry.is_compiled;
+      bytes -= entry.bytes;
+      return *this;
+    }
   };
 
   Alias& alias(std::uint64_t program, std::uint64_t device) noexcept {
@@ -165,7 +177,8 @@ class Table {
   template <class F>
   void remove_if(F why, Removed& removed);
   void trim(Removed& removed);
-  Size evict(Removed& removed);
+  Size evict(bool are_many, Removed& removed);
+  bool is_any_lost(Removed& removed);
   void settle(HandleUses& handle) noexcept;
   void count_hits(Entry& entry) noexcept;
   void count_build(const Entry& entry, bool corrupt);
@@ -176,8 +189,9 @@ class Table {
   const Eviction eviction_;
   const Clock& clock_;
   Entries entries_;
+  std::unordered_map<std::uint64_t, std::weak_ptr<const device::DeviceBase>> devices_;  ///< of the entries
   Size most_;                        ///< at least the size of the live executables
-  std::size_t scan_at_{};            ///< the number of entries at which `trim` looks for ended ones
+  std::size_t scan_at_{};            ///< the number of entries at which `trim` looks at all of them
   std::array<Alias, 1024> aliases_;  ///< the last one of each place
   std::unordered_set<HandleUses*> handles_;
   Absences absences_;

@@ -202,12 +202,14 @@ TEST_CASE("misses are counted by cause", "[cache]") {
   get(*cache, a, device);
   get(*cache, b, device);
   CHECK(metrics(*cache).misses_first == 2);
+  store->blobs.clear();
   get(*cache, a, device);
   CHECK(metrics(*cache).misses_evicted == 1);
   store->blobs[stored->artefact().key] = {std::byte{1}};
   get(*cache, stored, device);
   CHECK(metrics(*cache).misses_corrupt == 1);
   cache->clear();
+  store->blobs.clear();
   get(*cache, b, device);
   CHECK(metrics(*cache).misses_evicted == 2);
   const CacheMetrics counted = metrics(*cache);
@@ -244,7 +246,7 @@ TEST_CASE("explain describes the state of a kernel", "[cache]") {
   const auto store = std::make_shared<test::MemoryStore>();
   const auto cache = cache::Cache::open({.kernels = 1, .store = store, .clock = &clock}).value();
   const auto device = std::make_shared<DoubleDevice>("d");
-  const auto a = program("a", true), b = program("b"), broken = program("broken");
+  const auto a = program("a"), b = program("b"), host = program("host", false), broken = program("broken");
   const auto explain = [&](const auto& what) { return cache->explain(*what, *device); };
   CHECK(explain(a) ==
         "Kernel 'a' is not ready on 'd', and is not remembered to have been; its artefact is not stored.");
@@ -264,9 +266,11 @@ TEST_CASE("explain describes the state of a kernel", "[cache]") {
   CHECK(explain(a) == "Kernel 'a' was evicted from 'd' 15 s ago to make room; its artefact is stored.");
   store->blobs.clear();
   CHECK(explain(a) == "Kernel 'a' was evicted from 'd' 15 s ago to make room; its artefact is not stored.");
+  get(*cache, host, device);
   cache->reclaim(*device, 1_GiB);
-  CHECK(explain(b) ==
-        "Kernel 'b' was evicted from 'd' 0 us ago because the device needed memory; it needs no compiler.");
+  CHECK(
+      explain(host) ==
+      "Kernel 'host' was evicted from 'd' 0 us ago because the device needed memory; it needs no compiler.");
   broken->on_build = [] { return Result<void>(Error(Errc::compile_failed, "broken.comp:3: no.")); };
   CHECK_FALSE(cache->provide(broken, device, Instant::max()));
   clock.advance(60s);
@@ -368,6 +372,31 @@ TEST_CASE("host functions are cached", "[cache]") {
   CHECK(cache.contents() == std::vector<std::string>{"k@cpu:0"});
   cache.clear();
   CHECK(cache.contents().size() == 1);  // it is in use
+}
+
+TEST_CASE("host functions evict no kernels, and idle ones leave if there are many", "[cache]") {
+  const auto cache = open({.kernels = 50});
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto kernel = program("kernel"), held = program("held", false);
+  const Executable user = get(*cache, held, device).executable;
+  get(*cache, kernel, device);
+  for (int i = 0; i < 40; ++i) get(*cache, program("host function " + std::to_string(i), false), device);
+  CHECK(metrics(*cache).kernels == 42);
+  for (int i = 40; i < 1000; ++i) get(*cache, program("host function " + std::to_string(i), false), device);
+  CHECK(metrics(*cache).kernels <= 51);
+  CHECK(*device->alive <= 51);
+  for (const auto& of_first : {kernel, held}) CHECK(get(*cache, of_first, device).tier == CacheTier::memory);
+  CHECK(metrics(*cache).hits == 2);
+}
+
+TEST_CASE("a host function in a full cache evicts nothing", "[cache]") {
+  const auto cache = open({.kernels = 2});
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto a = program("a"), b = program("b"), c = program("c"), host = program("host", false);
+  for (const auto& each : {a, b, host, c}) get(*cache, each, device);
+  CHECK(metrics(*cache).kernels <= 3);
+  CHECK(get(*cache, b, device).tier == CacheTier::memory);
+  CHECK(get(*cache, a, device).tier == CacheTier::built);
 }
 
 TEST_CASE("an empty device is an error", "[cache]") {

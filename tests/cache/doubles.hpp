@@ -17,7 +17,7 @@ namespace wye::test {
 /// A program whose artefact is its name. `on_build` may wait, fail or throw.
 class CountingProgram final : public device::Program {
  public:
-  explicit CountingProgram(std::string name, bool storable = false)
+  explicit CountingProgram(std::string name, bool storable = true)
       : name_(std::move(name)), key_(Hasher().add(name_).finish()), storable_(storable) {}
 
   std::string_view name() const noexcept override { return name_; }
@@ -57,7 +57,7 @@ class CountingProgram final : public device::Program {
   ParamSchema schema_;
 };
 
-inline std::shared_ptr<CountingProgram> program(std::string name, bool storable = false) {
+inline std::shared_ptr<CountingProgram> program(std::string name, bool storable = true) {
   return std::make_shared<CountingProgram>(std::move(name), storable);
 }
 

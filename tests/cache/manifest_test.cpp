@@ -115,7 +115,8 @@ TEST_CASE("a run records its kernels in order, with uses and times", "[cache]") 
   const auto cache = cache::Cache::open({.kernels = 2, .store = store}).value();
   const auto one = std::make_shared<DoubleDevice>("double:0"),
              two = std::make_shared<DoubleDevice>("double:1");
-  const auto a = program("a", true), b = program("b", true), c = program("c", true), host = program("host");
+  const auto a = program("a", true), b = program("b", true), c = program("c", true),
+             host = program("host", false);
   const auto use = [&](const auto& what, const auto& where) {
     REQUIRE(cache->provide(what, where, Instant::max()));
   };

@@ -58,7 +58,7 @@ using BuildSink = std::function<void(const BuildEvent&)>;
 /// | directory         | memory only  | WYE_CACHE_DIR      | path; of the variable "none": memory only     |
 /// | require_directory | true         | -                  | see below                                     |
 /// | memory            | 256 MiB      | WYE_CACHE_MEMORY   | bytes, or with KiB, MiB, GiB                  |
-/// | kernels           | 1000         | WYE_CACHED_KERNELS | executables, 0 to 1,000,000                   |
+/// | kernels           | 1000         | WYE_CACHED_KERNELS | compiled executables, 0 to 1,000,000          |
 /// | eviction          | lru          | -                  | lru, slru                                     |
 /// | disk              | 1 GiB        | WYE_CACHE_DISK     | bytes, or with KiB, MiB, GiB                  |
 /// | disk_kernels      | 100,000      | -                  | files                                         |
@@ -75,7 +75,7 @@ struct CacheOptions {
   /// warning in the log.
   bool require_directory = true;
   Bytes memory = Bytes{256ull << 20};    ///< limit of the live executables
-  std::uint32_t kernels = 1000;          ///< limit of the live executables
+  std::uint32_t kernels = 1000;          ///< limit of the live executables, without host functions
   Eviction eviction = Eviction::lru;     ///< in memory
   Bytes disk = Bytes{1ull << 30};        ///< limit of the files in the directory; zero stores nothing
   std::uint32_t disk_kernels = 100'000;  ///< limit of the files in the directory
