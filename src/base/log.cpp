@@ -85,6 +85,20 @@ struct Logger::State {
   std::atomic<bool> sink_failed{false};
 };
 
+struct Logger::Sink {
+  Logger logger;
+  void operator()(const LogRecord& record) const { logger.write(record.level, record.room, record.text); }
+};
+
+LogSink Logger::sink() const { return state_ ? LogSink(Sink{*this}) : LogSink(); }
+
+Logger::Logger(LogSink sink) {
+  if (const Sink* const of_logger = sink.target<Sink>())
+    *this = of_logger->logger;
+  else
+    *this = Logger(std::move(sink), {.level = LogLevel::trace, .rooms = {}});
+}
+
 Logger::Logger(LogSink sink, LogFilter filter) {
   if (!sink) return;
   state_ = std::make_shared<State>();

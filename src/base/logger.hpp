@@ -23,12 +23,17 @@ struct LogFilter {
 class Logger {
  public:
   Logger() = default;
+  /// Writes what `sink` lets pass: everything, or what the logger that returned it writes.
+  explicit Logger(LogSink sink);
   Logger(LogSink sink, LogFilter filter);
+  /// Returns a sink that writes to this logger; none if it writes nothing.
+  LogSink sink() const;
   bool wants(LogLevel level, std::string_view room) const noexcept;
   void write(LogLevel level, std::string_view room, std::string_view text) const noexcept;
 
  private:
   struct State;
+  struct Sink;
   std::shared_ptr<State> state_;
 };
 

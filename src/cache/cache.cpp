@@ -14,7 +14,7 @@ Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
              std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles)
     : options_(options),
       clock_(options.clock ? *options.clock : Clock::steady()),
-      log_(options.log, {.level = LogLevel::trace, .rooms = {}}),
+      log_(options.log),
       store_(std::move(store)),
       drivers_(store_ ? std::make_unique<DriverTier>(*store_) : nullptr),
       directory_(std::move(directory)),
@@ -58,7 +58,7 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options) {
   if (store)
     artefacts =
         std::make_unique<ArtefactStore>(std::move(store), std::move(locks),
-                                        base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
+                                        base::Logger(options.log));
   auto cache = base::make_own<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
   if (options.warm_compilers) cache->start_warming_compilers();
   return cache;

@@ -59,7 +59,7 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Headers headers) {
     return Error(Errc::invalid_argument,
                  base::text("A cache cannot have both a directory ('{}') and a store.", options.directory));
   return base::with_memory("open a cache", [&]() -> Result<ShaderCache> {
-    const base::Logger log(options.log, {.level = LogLevel::trace, .rooms = {}});
+    const base::Logger log(options.log);
     if (!options.require_directory && !options.store && options.directory.empty())
       log.write(LogLevel::warning, "cache", "Kernels are not stored: there is no cache directory.");
     auto opened = cache::Cache::open(options);

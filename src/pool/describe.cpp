@@ -27,6 +27,15 @@ std::string for_workload(std::string_view name) {
   return name.empty() ? std::string() : base::text(" for workload '{}'", name);
 }
 
+MemoryShare share_of(const device::MemoryAccount::Entry& entry) {
+  MemoryShare share{.owner = entry.owner,
+                    .level = std::string(device::name(entry.level)),
+                    .held = entry.held,
+                    .limit = std::nullopt};
+  if (entry.limit != device::MemoryAccount::no_limit) share.limit = entry.limit;
+  return share;
+}
+
 }  // namespace
 
 Error Pool::no_candidate(const Wanted& wanted) const {
@@ -214,15 +223,9 @@ std::vector<SiliconInfo> Pool::silicon() const {
           }));
     }
     for (const device::MemoryAccount::Entry& entry : silicon.account()->entries())
-      info.memory.push_back({.owner = entry.owner,
-                             .level = std::string(device::name(entry.level)),
-                             .held = entry.held,
-                             .limit = entry.limit});
+      info.memory.push_back(share_of(entry));
     for (const auto& tag : silicon_[s].tags)
-      info.memory.push_back({.owner = tag->owner(),
-                             .level = std::string(device::name(tag->level())),
-                             .held = tag->held(),
-                             .limit = tag->limit()});
+      info.memory.push_back(share_of({tag->owner(), tag->level(), tag->held(), tag->limit()}));
     info.pressure = pressure_of(silicon_[s]).level;
     for (const device::MachineShare::Process& one : silicon.processes()) {
       info.processes.push_back(

@@ -35,7 +35,11 @@ std::shared_ptr<device::MemoryAccount> Pool::tag_account(std::size_t device,
 
 std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::MemoryAccount* tag,
                                         const WorkingSet& set) const {
-  const auto of_account = [](const device::MemoryAccount& account, Bytes needed) {
+  const auto of_account = [&](const device::MemoryAccount& account, Bytes needed) {
+    if (account.level() == device::AccountLevel::runtime)
+      return SizeLimit{.needed = needed,
+                       .limit = account.limit(),
+                       .of = base::text("budget of this runtime on {}", ids_on(silicon_of_[device]))};
     return SizeLimit{
         .code = account.level() == device::AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
         .needed = needed,
@@ -54,6 +58,14 @@ std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::Memory
                      .limit = info.memory,
                      .of = base::text("memory of '{}'", info.name)};
   return std::nullopt;
+}
+
+/// Names the devices of a processor, which share its memory: "'cpu:0' and 'vulkan:0'".
+std::string Pool::ids_on(std::size_t processor) const {
+  std::string ids;
+  for (std::size_t d = 0; d < device_count(); ++d)
+    if (silicon_of_[d] == processor) ids += base::text("{}'{}'", ids.empty() ? "" : " and ", infos_[d].id);
+  return ids;
 }
 
 std::optional<std::size_t> Pool::host_device() const noexcept {

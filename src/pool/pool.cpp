@@ -130,7 +130,7 @@ Pool::Pool(PoolOptions options, std::size_t devices)
     : number_(next_pool()),
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &Clock::steady()),
-      log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
+      log_(options_.log),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       device_limit_(devices + most_added),
       infos_(device_limit_),

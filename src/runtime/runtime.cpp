@@ -57,9 +57,7 @@ namespace {
 Result<void> share_options(RuntimeOptions& options) {
   auto filter = base::LogFilter::parse(options.log_level);
   if (!filter) return std::move(filter).error().with_context("while reading RuntimeOptions::log_level");
-  if (options.log)
-    options.log = [logger = base::Logger(std::move(options.log), *std::move(filter))](
-                      const LogRecord& record) { logger.write(record.level, record.room, record.text); };
+  options.log = base::Logger(std::move(options.log), *std::move(filter)).sink();
   const auto fill = [&](auto& part) {
     if (!part.log) part.log = options.log;
     if (!part.clock) part.clock = options.clock;
@@ -94,14 +92,14 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
     if (!cache) return std::move(cache).error();
     auto qualifier = std::make_shared<runtime::DeviceQualifier>(
         cache::share(*cache), options.qualification,
-        base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
+        base::Logger(options.log));
     auto opened = pool::Pool::open(std::move(options.pool), qualifier);
     if (!opened) return std::move(opened).error();
     auto pool = detail::Internals::make<ContextPool>(std::move(*opened));
     std::shared_ptr<runtime::HotReload> reload;
     if (options.hot_reload) {
       auto started = runtime::HotReload::start(
-          cache::share(*cache), base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}),
+          cache::share(*cache), base::Logger(options.log),
           std::move(options.on_reload), cache::of(*cache).clock());
       if (!started) return std::move(started).error();
       reload = std::move(*started);

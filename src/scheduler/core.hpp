@@ -308,6 +308,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Result<Progress> place(Record& record, bool detaches);
   bool recover_devices(Record& record, bool waits) const;
   void warn_of_fallback(const Record& record, std::size_t device);
+  void log_end(const Record& record) const noexcept;
   std::optional<Error> target_error(std::string_view on) const;
   Decision* next_device(Record& record) const;
   bool is_lost(Decision& decision) const noexcept;

@@ -25,7 +25,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
   switch (decision.code) {
     case RefusalCode::none:
     case RefusalCode::unusable_adapter: return info.reason;
-    case RefusalCode::not_requested: return base::text("The job requests '{}'.", record.on());
+    case RefusalCode::not_requested: return base::text("the job requests '{}', not it.", record.on());
     case RefusalCode::device_lost:
     case RefusalCode::attempt_failed: {
       if (const Error* const own = decision.error()) return own->sentence();

@@ -29,7 +29,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       provider_(std::move(provider)),
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &pool_->clock()),
-      log_(options_.log, {.level = LogLevel::trace, .rooms = {}}),
+      log_(options_.log),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       tags_(options_.tags, pool_->tag_budgets(), options_.order == JobOrder::fair_shares),
       completed_on_(pool_->device_limit()),

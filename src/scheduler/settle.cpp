@@ -73,6 +73,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
     (void)pool_->reclaim(*base::state_of(pool_->device(record.extras->prefetched_on)), Bytes{});
   if (from != State::waiting) fail_outputs(record);
+  log_end(record);
   Continuations continuations = publish(record);
   // Followers of a job whose predecessors are not complete must still follow those.
   if (from != State::waiting)
@@ -86,6 +87,19 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
     end_use();
   }
   return now;
+}
+
+/// Logs where a job ran and why, or its error.
+void Core::log_end(const Record& record) const noexcept {
+  if (!log_.wants(LogLevel::debug, "scheduler")) return;
+  try {
+    log_.write(LogLevel::debug, "scheduler",
+               record.error ? base::text("{} ended with '{}': {}", record.subject(),
+                                         name(record.error->code()), record.error->sentence())
+                            : base::text("{} ran on '{}': {}", record.subject(),
+                                         pool_->info(record.device).id, reason(record)));
+  } catch (const std::bad_alloc&) {  // the log lacks a line
+  }
 }
 
 /// Makes the result visible and returns the continuations to call. From now on `Ticket::then` calls

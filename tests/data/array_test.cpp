@@ -89,7 +89,7 @@ TEST_CASE("arrays beyond the budget of the CPU fail as on other devices", "[data
       CHECK(result.error() == code);
       return result.error().sentence();
     };
-    const std::string limit = is_silicon ? "" : "; the budget of runtime 'cpu:0' is 1.00 MiB.";
+    const std::string limit = is_silicon ? "" : "; the budget of this runtime on 'cpu:0' is 1.00 MiB.";
     const std::vector<float> values(524288, 1.0f);
     Array<float> large = runtime.array<float>(values);
     CHECK(error(large.read()).find("An array needs 2.00 MiB on 'cpu:0'" + limit) == 0);

@@ -208,16 +208,32 @@ TEST_CASE("the log level filters the log of every part", "[runtime]") {
   CHECK(logged == std::vector<std::string>{"cache"});
   CHECK(open("trace,cache=error"));
   CHECK(std::count(logged.begin(), logged.end(), "cache") == 0);
+  for (const bool is_debug : {false, true}) {
+    logged.clear();
+    Runtime runtime =
+        Runtime::open({.pool = {.backends = {"cpu"}},
+                       .log = [&](const LogRecord& r) { logged.emplace_back(r.room); },
+                       .log_level = is_debug ? "warning,scheduler=debug" : "debug,scheduler=info"})
+            .value();
+    std::vector<float> x(8, 1.0f);
+    REQUIRE(runtime.run(test::scale()(x, 2.0f)));
+    CHECK(std::count(logged.begin(), logged.end(), "scheduler") == (is_debug ? 1 : 0));
+  }
 }
 
 TEST_CASE("the eviction policy of a runtime's cache is an option", "[runtime]") {
+  if (!test::has_device(*Runtime::open(), "vulkan")) return;
   const auto kept = [](Eviction eviction) {
     Runtime runtime =
-        Runtime::open({.pool = {.backends = {"cpu"}}, .cache = {.kernels = 2, .eviction = eviction}}).value();
+        Runtime::open({.pool = {.backends = {"vulkan"}}, .cache = {.kernels = 2, .eviction = eviction}})
+            .value();
     std::vector<float> x(4, 1.0f);
-    const auto named = [](const char* name) {
-      return Kernel<ReadWrite<float>>::make({.name = name, .sources = {host([](Range, std::span<float>) {})}})
-          .value();
+    const auto named = [](std::string name) {
+      const std::string text =
+          "#version 450\nlayout(local_size_x = 1) in; layout(set = 0, binding = 0) buffer X "
+          "{ float x[]; }; void main() { x[0] = 2.0; } // " +
+          name;
+      return Kernel<ReadWrite<float>>::make({.name = name, .sources = {Glsl{.text = text}}}).value();
     };
     const auto a = named("a"), b = named("b"), c = named("c");
     for (const auto& kernel : {a, a, b, c}) CHECK(runtime.run(kernel(x)));
@@ -225,8 +241,8 @@ TEST_CASE("the eviction policy of a runtime's cache is an option", "[runtime]") 
     std::sort(labels.begin(), labels.end());
     return labels;
   };
-  CHECK(kept(Eviction::lru) == std::vector<std::string>{"b@cpu:0", "c@cpu:0"});
-  CHECK(kept(Eviction::slru) == std::vector<std::string>{"a@cpu:0", "c@cpu:0"});
+  CHECK(kept(Eviction::lru) == std::vector<std::string>{"b@vulkan:0", "c@vulkan:0"});
+  CHECK(kept(Eviction::slru) == std::vector<std::string>{"a@vulkan:0", "c@vulkan:0"});
 }
 
 namespace {

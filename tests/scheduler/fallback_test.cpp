@@ -144,7 +144,7 @@ TEST_CASE("fallback 'warn' writes one line in the log for each device after the 
   for (const Fallback mode : {Fallback::warn, Fallback::allow}) {
     std::vector<std::string> lines;
     Scheduler scheduler = test::scheduler_of({a, b, c}, {.fallback = mode, .log = [&](const LogRecord& r) {
-                                                           CHECK(r.level == LogLevel::warning);
+                                                           if (r.level < LogLevel::warning) return;
                                                            CHECK(r.room == "scheduler");
                                                            lines.emplace_back(r.text);
                                                          }});
@@ -157,6 +157,34 @@ TEST_CASE("fallback 'warn' writes one line in the log for each device after the 
                      "Job 'host_scale' falls back from 'cuda:0' to 'vulkan:0': The script fails this step.",
                      "Job 'host_scale' falls back from 'vulkan:0' to 'cpu:0': The script fails this step."}));
   }
+}
+
+TEST_CASE("at level debug the log says where each job ran and why, or how it ended", "[scheduler]") {
+  const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
+  std::vector<std::string> lines;
+  const auto keep = [&](const LogRecord& record) {
+    if (record.level == LogLevel::debug) lines.emplace_back(record.text);
+  };
+  Scheduler scheduler = test::scheduler_of({a, b}, {.log = keep});
+  std::vector<float> x(10, 1.5f);
+  const auto run = [&](const JobOptions& options) {
+    lines.clear();
+    const bool is_done = scheduler.run(test::host_scale()(x, 2.0f), options).has_value();
+    REQUIRE(lines.size() == 1);
+    return std::pair(is_done, lines.front());
+  };
+  CHECK(run({.on = "vulkan"}) ==
+        std::pair(true, std::string("Job 'host_scale' ran on 'vulkan:0': The job requests 'vulkan'.")));
+  a->fail_at(Step::submit, Errc::unavailable);
+  CHECK(run({.tag = "frame 7"}) ==
+        std::pair(true, std::string("Job 'host_scale' (tag 'frame 7') ran on 'vulkan:0': cuda:0 failed: The "
+                                    "script fails this step. 'vulkan:0' was next.")));
+  CHECK(run({.on = "cuda:0"}) ==
+        std::pair(false,
+                  std::string("Job 'host_scale' ended with 'unavailable': The script fails this step.")));
+  auto ticket = scheduler.submit(test::host_scale()(x, 2.0f), {.start_by = Deadline(-1s)});
+  CHECK(ticket.wait().error() == Errc::timed_out);
+  CHECK(lines.back().find("Job 'host_scale' ended with 'timed_out': ") == 0);
 }
 
 TEST_CASE("fallback 'forbid' fails the job and does not touch another device", "[scheduler]") {

@@ -150,7 +150,7 @@ TEST_CASE("a job that never fits fails at once, with what it needs and the limit
   const Error over = fails({});
   CHECK(over == Errc::over_budget);
   CHECK(over.sentence() ==
-        "Job 'twice' needs 32.0 KiB on 'cuda:0'; the budget of runtime 'cuda:0' is 12.0 KiB.");
+        "Job 'twice' needs 32.0 KiB on 'cuda:0'; the budget of this runtime on 'cuda:0' is 12.0 KiB.");
   CHECK(fails({.tag = "preview"}).sentence() ==
         "Job 'twice' (tag 'preview') needs 32.0 KiB on 'cuda:0'; the budget of tag 'preview' is 4.00 KiB.");
   x.resize(16 * values_each), y.resize(16 * values_each);
@@ -218,6 +218,33 @@ TEST_CASE("a driver that has no memory for a while is asked again", "[scheduler]
   CHECK(a.is_right());
   CHECK(scheduler.metrics().memory_waits >= 1);
   CHECK(device->buffers_alive() == 0);
+}
+
+TEST_CASE(
+    "the error for a spent budget names each device that shares it, and owners without a limit have none",
+    "[scheduler][memory]") {
+  const auto card = scripted("cuda:0", AdapterType::discrete, {}, 78),
+             same = scripted("vulkan:0", AdapterType::discrete, {}, 78);
+  for (const Bytes budget : {12_KiB, 0_B}) {
+    ContextPool pool = test::pool_of({card, same}, {.pool_memory = budget});
+    Scheduler scheduler = test::scheduler_on(pool, {card, same}, {});
+    std::vector<float> x(4 * values_each, 1.0f), y(4 * values_each);
+    const auto done = scheduler.run(twice()(x, y), {.on = "vulkan:0"});
+    const auto memory = pool.silicon().front().memory;
+    const auto of_runtime = std::find_if(memory.begin(), memory.end(),
+                                         [](const MemoryShare& share) { return share.level == "runtime"; });
+    REQUIRE(of_runtime != memory.end());
+    if (budget == 0_B) {
+      CHECK(done);
+      CHECK_FALSE(of_runtime->limit);
+    } else {
+      CHECK(of_runtime->limit == budget);
+      REQUIRE_FALSE(done);
+      CHECK(done.error().sentence() ==
+            "Job 'twice' needs 32.0 KiB on 'vulkan:0'; the budget of this runtime on 'cuda:0' and 'vulkan:0' "
+            "is 12.0 KiB.");
+    }
+  }
 }
 
 TEST_CASE("a tag's budget holds back its own jobs", "[scheduler][memory]") {

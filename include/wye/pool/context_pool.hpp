@@ -240,7 +240,7 @@ struct MemoryShare {
   std::string owner;  ///< "vulkan:0#1"
   std::string level;  ///< "silicon", "runtime", "context" or "tag"
   Bytes held;
-  Bytes limit;  ///< all ones: none
+  std::optional<Bytes> limit;
 };
 
 /// A process that shares a processor (`Share::machine`), for display.
