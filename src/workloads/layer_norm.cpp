@@ -17,7 +17,7 @@ template <class T, class Partials>
 const auto& row_norm_kernel() {
   static const auto kernel =
       make_kernel<Read<T>, ReadWrite<T>, Read<T>, Read<T>, Partials, Write<T>, RowSplit, NormStep>(
-          text_for<T>(kernels::layer_norm, kernels::layer_norm_half, kernels::layer_norm_bfloat16),
+          text_for<T>(kernels::row_norm, kernels::row_norm_half, kernels::row_norm_bfloat16),
           {"x", "residual", "weight", "bias", "partials", "result", "split", "norm"}, {},
           {host(cpu::row_norm<T>, {.tile = piece_tile})});
   return kernel;
