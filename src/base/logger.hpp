@@ -23,7 +23,7 @@ struct LogFilter {
 class Logger {
  public:
   Logger() = default;
-  /// Writes what `sink` lets pass: everything, or what the logger that returned it writes.
+  /// Writes records of all levels, or if `sink` is that of another logger, of the levels of that.
   explicit Logger(LogSink sink);
   Logger(LogSink sink, LogFilter filter);
   /// Returns a sink that writes to this logger; none if it writes nothing.

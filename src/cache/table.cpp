@@ -104,7 +104,7 @@ bool Table::is_any_lost(Removed& removed) {
   return result;
 }
 
-/// Removes entries whose executable has ended, and if `are_many`, idle ones that were not compiled.
+/// Removes entries whose executable has ended, and if `are_many`, idle entries that were not compiled.
 /// Then it removes entries until the bounds hold. Idle entries leave first, least recently used
 /// first. If that is not enough, the table releases entries in use, in the same order: they are
 /// still found, and end with their last user. Returns the size of the live executables.

@@ -136,7 +136,7 @@ class Table {
     Duration total{};
     std::int64_t builds = 0;
   };
-  /// What the bounds limit. Executables that are not compiled count by their bytes alone: they cost
+  /// The numbers that the bounds limit. Executables that are not compiled count by their bytes alone: they cost
   /// nothing to make again.
   struct Size {
     std::uint64_t kernels = 0;

@@ -133,6 +133,11 @@ other_layout() {
   g++ -std=c++20 -D_GLIBCXX_DEBUG "$here/other_layout.cpp" $flags -o "$work/layout-$flavour" &&
     said=$(LD_LIBRARY_PATH="$libraries" "$work/layout-$flavour") && echo "$said" && echo "$said" | grep -c "those of the library"
 }
+mistakes() { # with the sentence beside the deleted function
+  compile="g++ -std=c++20 -I$prefix/include -c $here/mistakes.cpp -o $work/mistakes.o"
+  $compile && fails_saying "call its value: (*kernel)(x)" $compile -D UNCHECKED &&
+    fails_saying "give the container a name" $compile -D TEMPORARY
+}
 other_standard() {
   fails_saying "wye needs C++20" g++ -std=c++17 -I"$prefix/include" -c "$here/core/program.cpp" -o "$work/older.o" &&
     [ "$(echo "$output" | grep -c "error:")" -le 3 ]
@@ -193,6 +198,7 @@ examples() { # of the source that is no longer where it was built
   done
 }
 is_whole && step "static: the examples without exceptions and RTTI" examples
+step "mistakes in calls are named by the compiler" mistakes
 step "headers compiled as C++17 say what they need" other_standard
 step "the headers make no unique symbol" headers_make_nothing_unique
 step "static: find_package with clang" \

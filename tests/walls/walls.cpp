@@ -416,12 +416,24 @@ class Checker {
     }
   }
 
+  // docs/threading.md promises a line for each class that has a docstring.
+  void check_threads(const std::string& path) {
+    static const std::regex documented(
+        R"(((?:///.*\n)+)(?:template <.*>\n)?class (?:\[\[nodiscard\]\] |WYE_API )*([A-Za-z:<>]+)[^;]*\n)");
+    const std::string text = text_of(root_ / path);
+    for (std::sregex_iterator at(text.begin(), text.end(), documented), end; at != end; ++at)
+      if (at->str(1).find("/// Threads: ") == std::string::npos)
+        add("threads", path, "The docstring of " + at->str(2) + " has no line 'Threads:'.");
+  }
+
   // Headers below a folder "detail" are installed, but users do not include them.
   void check_public_headers() {
     std::size_t headers = 0;
     for (const auto& entry : fs::recursive_directory_iterator(root_ / "include")) {
       const auto path = entry.path().lexically_relative(root_).generic_string();
-      headers += entry.path().extension() == ".hpp" && path.find("/detail/") == std::string::npos;
+      if (entry.path().extension() != ".hpp" || path.find("/detail/") != std::string::npos) continue;
+      ++headers;
+      check_threads(path);
     }
     if (headers > most_public_headers_)
       add("number of public headers", "include",
@@ -495,7 +507,7 @@ std::vector<Violation> check(const fs::path& root, std::size_t most_public_heade
 std::vector<std::string> rules() {
   std::vector<std::string> all{"arrows",  "backend names", "number of public headers", "public headers",
                                "readmes", "rooms",         "sum of tests by time",     "tests by time",
-                               "width"};
+                               "threads", "width"};
   for (const auto& phrase : voice()) all.push_back("voice: " + phrase.of);
   for (const auto& words : vocabulary()) all.push_back(words.of);
   return all;

@@ -27,6 +27,7 @@ class WYE_API Clock {
 };
 
 /// A clock that moves only in `advance`.
+/// Threads: thread-safe.
 class WYE_API ManualClock final : public Clock {
  public:
   Instant now() const noexcept override;
@@ -42,6 +43,7 @@ class WYE_API ManualClock final : public Clock {
 /// The end of a wait: an instant, a span of time from the call on, or never. The callee resolves a
 /// span with its own clock when the call arrives, so a `Deadline` may be made long before it is
 /// used.
+/// Threads: thread-compatible.
 class Deadline {
  public:
   constexpr Deadline() = default;  ///< never

@@ -102,6 +102,7 @@ class WYE_API Error {
 };
 
 /// The exception that `Result::value()` throws on an error.
+/// Threads: thread-compatible.
 class WYE_API Exception : public std::exception {
  public:
   explicit Exception(Error error);

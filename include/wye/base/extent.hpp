@@ -76,6 +76,7 @@ struct Range::Row {
 };
 
 /// Visits the rows of a range: `for (const Range::Row row : range.rows())`.
+/// Threads: thread-compatible.
 class Range::Rows {
  public:
   class iterator {

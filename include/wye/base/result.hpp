@@ -2,6 +2,7 @@
 /// A value or an `Error`. Every function of wye that can fail returns a `Result`.
 #include <wye/base/error.hpp>
 
+#include <concepts>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -46,6 +47,10 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
+  template <class... A>
+  requires std::invocable<const T&, A...>
+  void operator()(A&&...) const = delete;  // test the result, then call its value: (*kernel)(x)
+
   template <class U>
   T value_or(U&& other) const& {
     return has_value() ? **this : static_cast<T>(std::forward<U>(other));
@@ -77,6 +82,7 @@ const Error& Result<T>::detail_no_error() {
 }
 
 /// Success or an error.
+/// Threads: thread-compatible.
 template <>
 class [[nodiscard]] Result<void> : public Result<detail::Done> {
  public:

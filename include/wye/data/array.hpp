@@ -26,6 +26,7 @@ struct WYE_API View {
 
 /// Gives the host read access to an array. Jobs that change the array wait until the view is
 /// destroyed.
+/// Threads: one thread at a time; many may read its elements.
 template <class T>
 class ReadView {
  public:
@@ -46,6 +47,7 @@ class ReadView {
 
 /// Gives the host write access to an array. Jobs that use the array wait until the view is
 /// destroyed.
+/// Threads: one thread at a time; its elements are memory as any other.
 template <class T>
 class WriteView {
  public:

@@ -38,6 +38,7 @@ enum class Feature : std::uint8_t {
 WYE_API std::string_view name(Feature feature) noexcept;
 
 /// A set of features.
+/// Threads: thread-compatible.
 class Features {
  public:
   constexpr Features() = default;

@@ -46,6 +46,7 @@ class WYE_API Buffer {
 
 /// Device memory for results between the calls of one job, freed when the job has completed. Copies
 /// are the same memory.
+/// Threads: thread-compatible.
 template <class T>
 class Scratch {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -83,6 +84,7 @@ std::uint64_t Scratch<T>::detail_next() {
 }
 
 /// The arguments of one dispatch, in the order of the schema. Up to four need no allocation.
+/// Threads: thread-compatible.
 class Arguments {
  public:
   void push_back(detail::Operand operand) { all_.push_back(std::move(operand)); }

@@ -35,6 +35,10 @@ concept HostMemory = !HasOperand<std::remove_cvref_t<A>> && std::ranges::contigu
                      std::ranges::sized_range<A> && std::ranges::borrowed_range<A> &&
                      std::is_convertible_v<decltype(std::ranges::data(std::declval<A&>())), T*>;
 
+/// A container that would end before the job reads it.
+template <class A, class T>
+concept TemporaryMemory = !HostMemory<A, T> && HostMemory<std::remove_reference_t<A>&, T>;
+
 template <class T, Access access>
 class Parameter {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
@@ -49,6 +53,8 @@ class Parameter {
   Parameter(A&& memory)  // NOLINT
       : operand_(Operand::host_span(std::span<Element>(std::ranges::data(memory), std::ranges::size(memory)),
                                     access)) {}
+  template <TemporaryMemory<Element> A>
+  Parameter(A&&) = delete;  // give the container a name: it has to outlive the job
   template <HasOperandOf<T> A>
   Parameter(const A& object) : operand_(object.operand(access)) {}  // NOLINT
 

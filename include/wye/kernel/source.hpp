@@ -273,6 +273,7 @@ struct SourceData;
 }
 
 /// A source of any language.
+/// Threads: thread-compatible.
 class WYE_API AnySource {
  public:
   AnySource(Glsl source);     // NOLINT: implicit by design

@@ -14,6 +14,7 @@ namespace wye::inline v0 {
 
 /// The operation of a job that is connected to a receiver. Its memory holds all that it needs;
 /// starting it allocates as `Ticket::then` does.
+/// Threads: one thread at a time.
 template <class Receiver>
 class TicketOperation {
  public:
@@ -57,6 +58,7 @@ class TicketOperation {
 };
 
 /// Sends the result of a job: its `Outcome`, its `Error`, or that it was cancelled.
+/// Threads: thread-compatible.
 class TicketSender {
  public:
   using sender_concept = decltype(stdexec::just())::sender_concept;  // `sender_t` or `sender_tag`, by version
