@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "blocks.hpp"
+#include "cached_products.hpp"
 #include "cached_rows.hpp"
 #include "cpu.hpp"
 #include "exponential.hpp"
@@ -379,6 +380,21 @@ void add_up_stretches(Range range, const std::uint32_t* places, const float* sta
 }
 
 }  // namespace
+
+void score_keys(const float* q, std::size_t queries, const float* keys, std::size_t step, std::size_t count,
+                std::size_t size, float* scores) {
+  each_chunk(keys, count, size, step, [&](std::size_t i, std::size_t n) {
+    HWY_DYNAMIC_DISPATCH(score_cached_keys)(q, queries, keys + i * step, step, n, size, scores + i);
+  });
+}
+
+void add_values(const float* weights, std::size_t queries, const float* values, std::size_t step,
+                std::size_t count, std::size_t columns, float* sums, std::size_t sums_step) {
+  each_chunk(values, count, columns, step, [&](std::size_t i, std::size_t n) {
+    HWY_DYNAMIC_DISPATCH(add_cached_values)
+    (weights + i, queries, values + i * step, step, n, columns, sums, sums_step);
+  });
+}
 
 void attention_places(Range range, std::span<const std::uint32_t> offsets,
                       std::span<const std::uint32_t> slots, std::span<const std::uint32_t> cached,
