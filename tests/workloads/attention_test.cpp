@@ -130,7 +130,7 @@ TEST_CASE("attention is right for few queries of a head", "[workloads][attention
   for (const std::uint64_t queries : {1u, 2u, 3u, 4u, 5u}) {
     attention_is_right({2, queries, 259, 20, 9}, {.causal = queries % 2 == 0});
     attention_is_right({3, queries, 15, 3, 70}, {.causal = queries % 2 == 1});
-    attention_is_right({1, queries, 513, 129, 256});
+    attention_is_right({1, queries, 513, 33, 70});
     std::vector<float> mask = numbers(queries * 300, 33, -5, 5);
     for (std::size_t i = 0; i < mask.size(); i += 3) mask[i] = -infinity;
     attention_is_right({2, queries, 300, 33}, {.causal = true, .mask = mask});

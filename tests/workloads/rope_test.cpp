@@ -82,30 +82,35 @@ std::vector<float> factors_of(std::size_t pairs, std::uint32_t seed) {
   return factors;
 }
 
-/// Rotates as `rope_yarn` and its caller in ggml do, but in double precision.
-std::vector<double> rotated_by_ggml(std::vector<double> x, double position, int n_dims, int n_ctx_orig,
-                                    double freq_base, double freq_scale, double ext_factor,
-                                    double attn_factor, double beta_fast, double beta_slow,
-                                    const std::vector<float>& freq_factors) {
-  const auto corr_dim = [&](double n_rot) {
-    return n_dims * std::log(n_ctx_orig / (n_rot * 2 * std::acos(-1.0))) / (2 * std::log(freq_base));
+/// The parameters of rope_ext in ggml, by its names.
+struct ExtendedRotation {
+  double freq_scale = 1, ext_factor = 0, attn_factor = 1, beta_fast = 32, beta_slow = 1;
+  std::size_t n_ctx_orig = 0;
+  std::vector<float> freq_factors = {};
+};
+
+/// Rotates neighbours by the definition of rope_ext, with base 10000, in float64: by angles that are
+/// mixed instead of frequencies that are scaled.
+std::vector<double> rotated_by_definition(std::vector<double> x, double position, const ExtendedRotation& r) {
+  const auto size = static_cast<double>(x.size()), turn = 2 * std::acos(-1.0);
+  const auto limit = [&](double beta) {
+    return size / 2 * std::log(static_cast<double>(r.n_ctx_orig) / beta / turn) / std::log(10000.0);
   };
-  const double low = std::max(0.0, std::floor(corr_dim(beta_fast))),
-               high = std::min(n_dims - 1.0, std::ceil(corr_dim(beta_slow)));
-  double theta = position;
-  for (int i0 = 0; i0 < n_dims; i0 += 2, theta *= std::pow(freq_base, -2.0 / n_dims)) {
-    const auto i = static_cast<std::size_t>(i0 / 2);
-    const double theta_extrap = theta / (freq_factors.empty() ? 1.0 : double{freq_factors[i]});
-    double angle = freq_scale * theta_extrap, mscale = attn_factor;
-    if (ext_factor != 0) {
-      const double y = (i0 / 2 - low) / std::max(0.001, high - low);
-      const double mix = (1 - std::min(1.0, std::max(0.0, y))) * ext_factor;
-      angle = angle * (1 - mix) + theta_extrap * mix;
-      mscale *= 1 + 0.1 * std::log(1 / freq_scale);
+  for (std::size_t i = 0; i < x.size() / 2; ++i) {
+    double own = position / std::pow(10000.0, 2 * static_cast<double>(i) / size);
+    if (!r.freq_factors.empty()) own /= double{r.freq_factors[i]};
+    double angle = own * r.freq_scale, length = r.attn_factor;
+    if (r.ext_factor != 0) {
+      const double low = std::max(std::floor(limit(r.beta_fast)), 0.0),
+                   high = std::min(std::ceil(limit(r.beta_slow)), size - 1);
+      const double way = (static_cast<double>(i) - low) / std::max(high - low, 0.001);
+      const double share = r.ext_factor * (1 - std::clamp(way, 0.0, 1.0));
+      angle = own * share + angle * (1 - share);
+      length *= 1 - std::log(r.freq_scale) / 10;
     }
     const double a = x[2 * i], b = x[2 * i + 1];
-    x[2 * i] = (a * std::cos(angle) - b * std::sin(angle)) * mscale;
-    x[2 * i + 1] = (a * std::sin(angle) + b * std::cos(angle)) * mscale;
+    x[2 * i] = length * (a * std::cos(angle) - b * std::sin(angle));
+    x[2 * i + 1] = length * (a * std::sin(angle) + b * std::cos(angle));
   }
   return x;
 }
@@ -253,29 +258,29 @@ TEST_CASE("rope is right for random frequencies", "[workloads][rope]") {
   }
 }
 
-TEST_CASE("the reference of rope rotates as ggml", "[workloads][rope]") {
-  constexpr int size = 96;
+TEST_CASE("the reference of rope follows the definition of rope_ext in ggml", "[workloads][rope]") {
+  constexpr std::size_t size = 96;
   const auto x = numbers(size, 61);
   const std::vector<std::uint32_t> positions{70001};
   const auto factors = factors_of_llama(10000, size / 2);
-  const auto check = [&](const RopeOptions& options, const std::vector<double>& expected) {
+  const auto check = [&](RopeOptions options, const ExtendedRotation& rotation) {
+    options.layout = RopeLayout::neighbours;
+    const auto expected = rotated_by_definition({x.begin(), x.end()}, positions[0], rotation);
     const auto found = reference::rope(x, positions, size, options);
     for (std::size_t i = 0; i < found.size(); ++i) CHECK(std::abs(found[i] - expected[i]) < 1e-9);
   };
-  const std::vector<double> wide(x.begin(), x.end());
-  const RopeLayout layout = RopeLayout::neighbours;
-  check({.layout = layout}, rotated_by_ggml(wide, 70001, size, 0, 10000, 1, 0, 1, 32, 1, {}));
-  check({.layout = layout, .factors = factors},
-        rotated_by_ggml(wide, 70001, size, 0, 10000, 1, 0, 1, 32, 1, factors));
-  check({.layout = layout, .scale = 0.25},
-        rotated_by_ggml(wide, 70001, size, 0, 10000, 0.25, 0, 1, 32, 1, {}));
+  check({}, {});
+  check({.factors = factors}, {.freq_factors = factors});
+  check({.scale = 0.25}, {.freq_scale = 0.25});
   for (const double mix : {0.0, 0.7, 1.0})
-    check({.layout = layout,
-           .factors = factors,
-           .scale = 0.1,
-           .yarn = workloads::RopeYarn{4096, 30, 2, mix},
-           .magnitude = 1.5},
-          rotated_by_ggml(wide, 70001, size, 4096, 10000, 0.1, mix, 1.5, 30, 2, factors));
+    check({.factors = factors, .scale = 0.1, .yarn = workloads::RopeYarn{4096, 30, 2, mix}, .magnitude = 1.5},
+          {.freq_scale = 0.1,
+           .ext_factor = mix,
+           .attn_factor = 1.5,
+           .beta_fast = 30,
+           .beta_slow = 2,
+           .n_ctx_orig = 4096,
+           .freq_factors = factors});
 }
 
 TEST_CASE("rope gives the same bits with factors of 1, a scale of 1 and a mix of 1 as without",
