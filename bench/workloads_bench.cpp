@@ -456,6 +456,22 @@ void attention_by_scores(benchmark::State& state) {
 }
 BENCHMARK(attention_by_scores)->Name("attention_8x1024x64_cpu/three_workloads")->UseRealTime();
 
+// --- attention of one query of each of 32 heads to 4,096 keys, beside one read of the keys and values
+
+constexpr workloads::AttentionShape one_query{.heads = 32, .queries = 1, .keys = 4096, .head_size = 128};
+constexpr std::size_t numbers_of_keys = one_query.heads * one_query.keys * one_query.head_size;
+
+void attention_of_one_query(benchmark::State& state) {
+  const auto q = values(one_query.heads * one_query.head_size, 8), k = values(numbers_of_keys, 9),
+             v = values(numbers_of_keys, 10);
+  std::vector<float> out(q.size());
+  run(state, workloads::attention(q, k, v, out, one_query));
+}
+BENCHMARK(attention_of_one_query)->Name("attention_32x1x4096x128_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(read_some, attention_of_one_query, 2 * numbers_of_keys)
+    ->Name("attention_32x1x4096x128_cpu/memory_floor")
+    ->UseRealTime();
+
 // --- attention of one new token of 8 sequences to 4,096 cached ones, beside one read of their keys
 // and values
 

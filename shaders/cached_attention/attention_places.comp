@@ -11,13 +11,16 @@ struct SequenceRows {
   uint causal;
   uint cached;   // 0: keys are rows of the job
   uint positions;  // 1: the position of each row in its sequence follows the places
+  uint window;   // the most keys that a row sees, the last ones
 };
 
 layout(push_constant) uniform Arguments {
   ConstWordSpan offsets;  // of the first rows of sequences, and the number of rows
   ConstWordSpan slots;
   ConstWordSpan cached;
-  WordSpan places;  // three words for each row: the first row of keys that it sees, how many it sees, and its own row
+  // Three words for each row: the first row of its keys, how many they are, and its own row. If it sees fewer keys, the first row
+  // is after a multiple of 256 keys, and it sees the last ones.
+  WordSpan places;
   SequenceRows shape;
 };
 
@@ -54,8 +57,14 @@ void main() {
       }
     }
   }
+  seen = min(seen, shape.longest);
+  if (seen > shape.window) {
+    const uint hidden = (seen - shape.window) / 256u * 256u;
+    base += hidden;
+    seen -= hidden;
+  }
   places.data.at[3u * row] = base;
-  places.data.at[3u * row + 1u] = min(seen, shape.longest);
+  places.data.at[3u * row + 1u] = seen;
   places.data.at[3u * row + 2u] = own;
   if (shape.positions != 0u) places.data.at[3u * shape.rows + row] = position;
 }

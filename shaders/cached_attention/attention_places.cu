@@ -9,6 +9,7 @@ struct SequenceRows {
   unsigned causal;
   unsigned cached;
   unsigned positions;
+  unsigned window;
 };
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -46,8 +47,14 @@ extern "C" __global__ void __launch_bounds__(256)
       }
     }
   }
+  seen = min(seen, shape.longest);
+  if (seen > shape.window) {
+    const unsigned hidden = (seen - shape.window) / 256 * 256;
+    base += hidden;
+    seen -= hidden;
+  }
   places[3 * row] = base;
-  places[3 * row + 1] = min(seen, shape.longest);
+  places[3 * row + 1] = seen;
   places[3 * row + 2] = own;
   if (shape.positions != 0) places[3 * shape.rows + row] = position;
 }

@@ -5,14 +5,17 @@
 
 struct CachedStretches {
   unsigned rows;
-  unsigned heads;
-  unsigned key_value_heads;
+  unsigned head_counts;
   unsigned sizes;
   unsigned stretches;
   unsigned adds_up;
   float scale;
+  float softcap;
+  unsigned window;
 };
 
+__device__ unsigned heads(const CachedStretches& shape) { return shape.head_counts & 0xffffu; }
+__device__ unsigned key_value_heads(const CachedStretches& shape) { return shape.head_counts >> 16; }
 __device__ unsigned head_size(const CachedStretches& shape) { return shape.sizes & 0xffffu; }
 __device__ unsigned value_size(const CachedStretches& shape) { return shape.sizes >> 16; }
 
@@ -39,8 +42,15 @@ __device__ Quad largest_of_block(Quad scores, unsigned count, Quad* of_warps) {
   return all;
 }
 
-__device__ float score_of(Quad products, float scale) {
-  return scaled((products.x + products.y) + (products.z + products.w), scale);
+// Returns cap tanh(score / cap). Infinities become the cap.
+__device__ float capped(float score, float cap) {
+  if (cap == 0.0f || score != score) return score;
+  const float size = fminf(fabsf(score / cap), 64.0f), z = size * size, e = exponential(-2.0f * size);
+  const float series = size + size * z * (-1.0f / 3 + z * (2.0f / 15 + z * (-17.0f / 315 + z * (62.0f / 2835))));
+  return scaled(size < 0.25f ? series : (1.0f - e) / (1.0f + e), score < 0.0f ? -cap : cap);
+}
+__device__ float score_of(Quad products, const CachedStretches& shape) {
+  return capped(scaled((products.x + products.y) + (products.z + products.w), shape.scale), shape.softcap);
 }
 __device__ float or_nothing(float score) { return fabsf(score) <= largest_float ? score : -largest_float; }
 
@@ -60,8 +70,8 @@ struct CachedTiles {
 template <class T>
 __device__ void attend_stretch(const typename T::Number* q, const typename T::Number* keys, const typename T::Number* values,
                                const unsigned* places, float* state, const CachedStretches& shape, CachedTiles& tiles) {
-  const unsigned group = shape.heads / shape.key_value_heads, parts = (group + 3) / 4;
-  const unsigned row_parts = shape.rows * parts, of_stretch = shape.key_value_heads * row_parts;
+  const unsigned group = heads(shape) / key_value_heads(shape), parts = (group + 3) / 4;
+  const unsigned row_parts = shape.rows * parts, of_stretch = key_value_heads(shape) * row_parts;
   const Size block = flat_block();
   if (of_stretch == 0 || block / of_stretch >= shape.stretches) return;
   const unsigned number = unsigned(block), stretch = number / of_stretch, key_head = number % of_stretch / row_parts;
@@ -70,16 +80,17 @@ __device__ void attend_stretch(const typename T::Number* q, const typename T::Nu
   if (first >= seen) return;
   const unsigned me = threadIdx.x, size = head_size(shape), columns = value_size(shape);
   const unsigned head = key_head * group + 4 * part, count = min(4u, group - 4 * part);
-  const unsigned key_columns = shape.key_value_heads * size, value_columns = shape.key_value_heads * columns;
+  const unsigned key_columns = key_value_heads(shape) * size, value_columns = key_value_heads(shape) * columns;
 
   const unsigned query = me / 64, four = me % 64;
   Quad mine = {0.0f, 0.0f, 0.0f, 0.0f};
   if (query < count && 4 * four < size)
-    mine = four_at<T>(q + Size(row * shape.heads + head + query) * size, four, size, false);
+    mine = four_at<T>(q + Size(row * heads(shape) + head + query) * size, four, size, false);
   tiles.queries[me] = mine;
   __syncthreads();
 
-  const bool here = first + me < seen;
+  const unsigned hidden = stretch == 0 && seen > shape.window ? seen - shape.window : 0;
+  const bool here = first + me < seen && me >= hidden;
   Quad scores = {-largest_float, -largest_float, -largest_float, -largest_float};
   if (here) {
     const typename T::Number* const line = keys + Size(base + first + me) * key_columns + key_head * size;
@@ -93,8 +104,8 @@ __device__ void attend_stretch(const typename T::Number* q, const typename T::Nu
       if (count > 2) products2 = fma_of(tiles.queries[128 + i], some, products2);
       if (count > 3) products3 = fma_of(tiles.queries[192 + i], some, products3);
     }
-    scores = {score_of(products0, shape.scale), score_of(products1, shape.scale), score_of(products2, shape.scale),
-              score_of(products3, shape.scale)};
+    scores = {score_of(products0, shape), score_of(products1, shape), score_of(products2, shape),
+              score_of(products3, shape)};
   }
   const Quad finite = {or_nothing(scores.x), or_nothing(scores.y), or_nothing(scores.z), or_nothing(scores.w)};
   const Quad most = largest_of_block(finite, count, tiles.totals);
@@ -111,7 +122,7 @@ __device__ void attend_stretch(const typename T::Number* q, const typename T::Nu
   const typename T::Number* const values_here = values + Size(base + first) * value_columns + key_head * columns + column;
   Quad sums = {0.0f, 0.0f, 0.0f, 0.0f}, total = sums;
 #pragma unroll 4
-  for (unsigned i = subset; i < last; i += subsets) {
+  for (unsigned i = hidden + ((subset - hidden) & (subsets - 1)); i < last; i += subsets) {
     const Quad some = tiles.weights[i];
     total = sum_of_quads(total, some);
     float value = 0.0f;
@@ -128,7 +139,7 @@ __device__ void attend_stretch(const typename T::Number* q, const typename T::Nu
     if (column == 0) total = sum_of_quads(total, tiles.totals[i]);
   }
   for (unsigned j = 0; j < count; ++j) {
-    float* const kept = state + (Size(row * shape.heads + head + j) * shape.stretches + stretch) * (columns + 2);
+    float* const kept = state + (Size(row * heads(shape) + head + j) * shape.stretches + stretch) * (columns + 2);
     if (column == 0) {
       kept[0] = component(most, j);
       kept[1] = component(total, j);
@@ -142,9 +153,9 @@ template <class T>
 __device__ void add_up_stretches(const unsigned* places, const float* state, typename T::Number* result,
                                  const CachedStretches& shape) {
   const Size query = flat_thread() / 32;
-  if (query >= Size(shape.rows) * shape.heads) return;
+  if (query >= Size(shape.rows) * heads(shape)) return;
   const unsigned lane = threadIdx.x % 32, columns = value_size(shape), step = columns + 2;
-  const unsigned seen = places[3 * (query / shape.heads) + 1], count = (seen + 255) / 256;
+  const unsigned seen = places[3 * (query / heads(shape)) + 1], count = (seen + 255) / 256;
   const float* const kept = state + query * shape.stretches * step;
   float most = -largest_float;
   for (unsigned i = 0; i < count; ++i) most = fmaxf(most, kept[i * step]);

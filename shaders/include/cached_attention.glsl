@@ -20,19 +20,20 @@ vec4 combine(vec4 a, vec4 b) { return max(a, b); }
 
 struct CachedStretches {
   uint rows;
-  uint heads;
-  uint key_value_heads;
+  uint head_counts;  // of a row in the low 16 bits, of a row of keys in the high 16 bits
   uint sizes;      // of heads of keys in the low 16 bits, of values in the high 16 bits
-  uint stretches;  // of the longest sequence
+  uint stretches;  // of the row with the most keys
   uint adds_up;    // 1: the second step
   float scale;
+  float softcap;
+  uint window;  // the most keys that a row sees, the last of its place
 };
 
 layout(push_constant) uniform Arguments {
   ElementSpan q;
   ElementSpan keys;
   ElementSpan values;
-  ConstWordSpan places;  // three words for each row: the first row of keys that it sees, how many it sees, and its own row
+  ConstWordSpan places;  // see `attention_places.comp`
   FloatSpan state;  // of each query and stretch: its largest score, the sum of exponentials, sums of values
   Results result;
   CachedStretches shape;
@@ -41,6 +42,8 @@ layout(push_constant) uniform Arguments {
 shared vec4 queries[256];  // 64 of each query, then sums of values
 shared vec4 weights[256];  // of each key
 
+uint heads() { return shape.head_counts & 0xffffu; }
+uint key_value_heads() { return shape.head_counts >> 16; }
 uint head_size() { return shape.sizes & 0xffffu; }
 uint value_size() { return shape.sizes >> 16; }
 
@@ -55,8 +58,20 @@ vec4 four_of(Line line, uint i, uint size) {
   return some;
 }
 
+// Returns cap tanh(score / cap): (1 - exp(-2 a)) / (1 + exp(-2 a)) or, below 1 / 4, the series of tanh, which ends with a^9: the
+// next term is below 1e-8 of the sum. Infinities become the cap.
+float capped(float score, float cap) {
+  if (cap == 0.0 || (floatBitsToUint(score) & 0x7fffffffu) > 0x7f800000u) return score;
+  const float size = is_finite(score) ? min(abs(score / cap), 64.0) : 64.0, z = size * size, e = exponential(-2.0 * size);
+  const float series =
+      size + size * z * (-1.0 / 3.0 + z * (2.0 / 15.0 + z * (-17.0 / 315.0 + z * (62.0 / 2835.0))));
+  return scaled(size < 0.25 ? series : (1.0 - e) / (1.0 + e), score < 0.0 ? -cap : cap);
+}
+
 // Returns a score. Its product with the scale is rounded.
-float score_of(vec4 products) { return scaled((products.x + products.y) + (products.z + products.w), shape.scale); }
+float score_of(vec4 products) {
+  return capped(scaled((products.x + products.y) + (products.z + products.w), shape.scale), shape.softcap);
+}
 
 // Returns the state of a query and a stretch.
 Floats state_of(uint query, uint stretch) {
@@ -64,8 +79,8 @@ Floats state_of(uint query, uint stretch) {
 }
 
 void attend() {
-  const uint group = shape.heads / shape.key_value_heads, parts = (group + 3u) / 4u;
-  const uint number = flat_unit(8u), row_parts = shape.rows * parts, of_stretch = shape.key_value_heads * row_parts;
+  const uint group = heads() / key_value_heads(), parts = (group + 3u) / 4u;
+  const uint number = flat_unit(8u), row_parts = shape.rows * parts, of_stretch = key_value_heads() * row_parts;
   if (of_stretch == 0u || number / of_stretch >= shape.stretches) return;
   const uint stretch = number / of_stretch, key_head = number % of_stretch / row_parts;
   const uint row = number % row_parts / parts, part = number % parts;
@@ -73,12 +88,12 @@ void attend() {
   if (first >= seen) return;
   const uint me = gl_LocalInvocationID.x, size = head_size(), columns = value_size();
   const uint head = key_head * group + 4u * part, count = min(4u, group - 4u * part);
-  const uint key_columns = shape.key_value_heads * size, value_columns = shape.key_value_heads * columns;
+  const uint key_columns = key_value_heads() * size, value_columns = key_value_heads() * columns;
 
   const uint query = me >> 6, from = 4u * (me & 63u);
   vec4 mine = vec4(0.0);
   if (query < count && from < size) {
-    Line line = line_of(uvec2(q.data), product(row * shape.heads + head + query, size));
+    Line line = line_of(uvec2(q.data), product(row * heads() + head + query, size));
     mine = four_of(line, from, size);
   }
   queries[me] = mine;
@@ -86,7 +101,8 @@ void attend() {
 
   // -infinity and keys that do not exist have no weight; NaN and +infinity make the result NaN. Compares bits, because compilers
   // may remove comparisons with NaN.
-  const bool here = first + me < seen;
+  const uint hidden = stretch == 0u && seen > shape.window ? seen - shape.window : 0u;
+  const bool here = first + me < seen && me >= hidden;
   vec4 scores = vec4(nothing.x);
   if (here) {
     Line line = line_of(uvec2(keys.data), plus(product(base + first + me, key_columns), uvec2(key_head * size, 0)));
@@ -116,7 +132,7 @@ void attend() {
   const uint subsets = 256u >> lanes_log2, subset = me >> lanes_log2, column = me & ((1u << lanes_log2) - 1u);
   const uint last = min(seen - first, 256u);
   vec4 sums = vec4(0.0), total = vec4(0.0);
-  for (uint i = subset; i < last; i += subsets) {
+  for (uint i = hidden + ((subset - hidden) & (subsets - 1u)); i < last; i += subsets) {
     const vec4 some = weights[i];
     total += some;
     if (column < columns) {
@@ -134,7 +150,7 @@ void attend() {
     if (column == 0u) total += team_partials[i];
   }
   for (uint j = 0u; j < count; ++j) {
-    Floats kept = state_of(row * shape.heads + head + j, stretch);
+    Floats kept = state_of(row * heads() + head + j, stretch);
     if (column == 0u) {
       kept.at[0] = most[j];
       kept.at[1] = total[j];
@@ -155,9 +171,9 @@ void write(uvec2 index, float value) {
 // An invocation has columns lane + 32 i. Columns beyond the row repeat the last column and are not written.
 void add_up() {
   const uint query = flat_unit(5u);
-  if (query >= shape.rows * shape.heads) return;
+  if (query >= shape.rows * heads()) return;
   const uint lane = gl_LocalInvocationID.x & 31u, columns = value_size(), step = columns + 2u;
-  const uint seen = places.data.at[3u * (query / shape.heads) + 1u], count = (seen + 255u) / 256u;
+  const uint seen = places.data.at[3u * (query / heads()) + 1u], count = (seen + 255u) / 256u;
   const uvec4 low_columns = 2u + min(uvec4(lane) + uvec4(0, 32, 64, 96), uvec4(columns - 1u));
   const uvec4 high_columns = 2u + min(uvec4(lane) + uvec4(128, 160, 192, 224), uvec4(columns - 1u));
   Floats kept = state_of(query, 0u);

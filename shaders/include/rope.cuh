@@ -12,6 +12,13 @@ struct Rotation {
   unsigned neighbours;
   unsigned ratio_low;
   unsigned ratio_high;
+  unsigned ramp_first;
+  unsigned ramp_length;
+  unsigned shrink_low;
+  unsigned shrink_high;
+  unsigned slope_low;
+  unsigned slope_high;
+  float magnitude;
 };
 
 __device__ Size frequency(unsigned i, Size ratio) {
@@ -21,6 +28,31 @@ __device__ Size frequency(unsigned i, Size ratio) {
     ratio = __umul64hi(ratio, ratio);
   }
   return turns;
+}
+
+// Returns turns / factor, rounded down, modulo 2^64.
+__device__ Size divided(Size turns, float factor) {
+  const unsigned bits = __float_as_uint(factor), divisor = (bits & 0x7fffffu) | 0x800000u, exponent = bits >> 23 & 255u;
+  Size quotient = 0, low = turns << 23;  // turns 2^23
+  unsigned high = unsigned(turns >> 41), rest = 0;
+  for (int i = 0; i < 12; ++i) {
+    const unsigned some = rest << 8 | high >> 24;
+    high = high << 8 | unsigned(low >> 56);
+    low <<= 8;
+    quotient = quotient << 8 | some / divisor;
+    rest = some % divisor;
+  }
+  if (exponent < 127) return quotient << min(127 - exponent, 31u);
+  return exponent - 127 < 64 ? quotient >> (exponent - 127) : 0;
+}
+
+// Returns the frequency of pair i with the options: `turns` are those of the base.
+__device__ Size with_options(Size turns, unsigned i, wye_span<const float> factors, const Rotation& shape) {
+  const unsigned steps = min(i > shape.ramp_first ? i - shape.ramp_first : 0u, shape.ramp_length);
+  const Size shrink = (shape.shrink_low | Size(shape.shrink_high) << 32) + steps * (shape.slope_low | Size(shape.slope_high) << 32);
+  turns -= __umul64hi(turns, shrink);
+  // Last, because factors below 1 may give whole turns, which are lost.
+  return factors.size == 0 ? turns : divided(turns, factors[i]);
 }
 
 struct Turn {
@@ -37,6 +69,8 @@ __device__ Turn turn_by(Size angle) {
   return (quarter & 2) == 0 ? turned : Turn{-turned.cosine, -turned.sine};
 }
 
+__device__ Turn longer(Turn turn, float magnitude) { return {turn.cosine * magnitude, turn.sine * magnitude}; }
+
 __device__ void rotate_pair(Turn turn, float& x, float& y) {
   const float before = x;
   x = before * turn.cosine - y * turn.sine;
@@ -50,7 +84,8 @@ __device__ bool are_together(const Number* two) {
 }
 
 template <class T>
-__device__ void rotate_heads(wye_span<typename T::Number> x, wye_span<const unsigned> positions, Rotation shape) {
+__device__ void rotate_heads(wye_span<typename T::Number> x, wye_span<const unsigned> positions,
+                             wye_span<const float> factors, const Rotation& shape) {
   typedef typename T::Number Number;
   const unsigned groups = (shape.heads + shape.team_heads - 1) / shape.team_heads;
   const Size team = flat_thread() >> shape.lanes_log2;
@@ -63,7 +98,10 @@ __device__ void rotate_heads(wye_span<typename T::Number> x, wye_span<const unsi
   for (unsigned unit = threadIdx.x & (lanes - 1); 2 * unit < pairs; unit += lanes) {
     const unsigned i = 2 * unit, count = min(2u, pairs - i);
     const Size turns = frequency(i, ratio);
-    const Turn turn0 = turn_by(turns * position), turn1 = turn_by(__umul64hi(turns, ratio) * position);
+    const Turn turn0 = longer(turn_by(with_options(turns, i, factors, shape) * position), shape.magnitude);
+    Turn turn1 = {1.0f, 0.0f};
+    if (count > 1)
+      turn1 = longer(turn_by(with_options(__umul64hi(turns, ratio), i + 1, factors, shape) * position), shape.magnitude);
     // The elements of two pairs are two runs of two: both elements of one pair, or the first or the second of both.
     const unsigned low = shape.neighbours != 0 ? 2 * i : i, high = shape.neighbours != 0 ? 2 * i + 2 : i + pairs;
     const unsigned low_count = shape.neighbours != 0 ? 2 : count, high_count = shape.neighbours != 0 ? 2 * count - 2 : count;

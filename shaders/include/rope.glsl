@@ -1,4 +1,4 @@
-// Rotates pairs of elements of heads by angles position * base^(-2 i / rotated), in place. A team of invocations has some
+// Rotates pairs of elements of heads by angles position * base^(-2 i / rotated), or of scaled frequencies, in place. A team of invocations has some
 // heads of one row, an invocation two adjacent pairs i at a time: all elements of these are read before they are written.
 #include "span.glsl"
 #include "flat.glsl"
@@ -14,11 +14,21 @@ struct Rotation {
   uint neighbours;   // 1: pairs are adjacent elements; 0: a pair has one element of each half of those that are rotated
   uint ratio_low;    // base^(-2 / rotated) in units of 2^-64
   uint ratio_high;
+  // Frequencies of pairs are scaled by 1 - s(i): s(i) is `shrink` up to pair `ramp_first`, and grows by `slope` with each of the
+  // next `ramp_length` pairs.
+  uint ramp_first;
+  uint ramp_length;
+  uint shrink_low;  // in units of 2^-64
+  uint shrink_high;
+  uint slope_low;   // in units of 2^-64
+  uint slope_high;
+  float magnitude;  // of rotated elements
 };
 
 layout(push_constant) uniform Arguments {
   NumberSpan x;
   ConstWordSpan positions;
+  ConstFloatSpan factors;  // divisors of frequencies, of each pair; or empty
   Rotation shape;
 };
 
@@ -38,6 +48,42 @@ uvec2 frequency(uint i, uvec2 ratio) {
     ratio = high_product(ratio, ratio);
   }
   return turns;
+}
+
+// Returns turns / factor, rounded down, modulo 2^64. Divides by the 24 bits of the factor, a byte at a time, and shifts by its
+// exponent. Factors are at least 2^-8.
+uvec2 divided(uvec2 turns, float factor) {
+  const uint bits = floatBitsToUint(factor), divisor = (bits & 0x7fffffu) | 0x800000u, exponent = bits >> 23 & 255u;
+  uvec3 from = uvec3(turns.x << 23, turns.y << 23 | turns.x >> 9, turns.y >> 9);  // turns 2^23
+  uvec2 quotient = uvec2(0);
+  uint rest = 0u;
+  for (uint i = 0u; i < 12u; ++i) {
+    const uint some = rest << 8 | from.z >> 24;
+    from = uvec3(from.x << 8, from.y << 8 | from.x >> 24, from.z << 8 | from.y >> 24);
+    quotient = uvec2(quotient.x << 8 | some / divisor, quotient.y << 8 | quotient.x >> 24);
+    rest = some % divisor;
+  }
+  if (exponent < 127u) {
+    const uint left = min(127u - exponent, 31u);
+    return uvec2(quotient.x << left, quotient.y << left | quotient.x >> (32u - left));
+  }
+  const uint right = exponent - 127u;
+  if (right >= 64u) return uvec2(0);
+  if (right >= 32u) return uvec2(quotient.y >> (right - 32u), 0);
+  return right == 0u ? quotient : uvec2(quotient.x >> right | quotient.y << (32u - right), quotient.y >> right);
+}
+
+// Returns the frequency of pair i with the options: `turns` are those of the base.
+uvec2 with_options(uvec2 turns, uint i) {
+  const uint steps = min(i > shape.ramp_first ? i - shape.ramp_first : 0u, shape.ramp_length);
+  const uvec2 shrink =
+      plus(uvec2(shape.shrink_low, shape.shrink_high), times(uvec2(shape.slope_low, shape.slope_high), steps));
+  const uvec2 part = high_product(turns, shrink);
+  uint borrow;
+  const uint low = usubBorrow(turns.x, part.x, borrow);
+  turns = uvec2(low, turns.y - part.y - borrow);
+  // Last, because factors below 1 may give whole turns, which are lost.
+  return factors.size.x == 0u ? turns : divided(turns, factors.data.at[i]);
 }
 
 // Returns the cosine and the sine of an angle in units of 2^-32 turns. The polynomials minimize the largest error in |angle| <=
@@ -68,8 +114,10 @@ void main() {
   for (uint unit = lane; 2u * unit < pairs; unit += lanes) {
     const uint i = 2u * unit, count = min(2u, pairs - i);
     const uvec2 turns = frequency(i, ratio);
-    const vec2 turn0 = cosine_sine(times(turns, position).y);
-    const vec2 turn1 = cosine_sine(times(high_product(turns, ratio), position).y);
+    const vec2 turn0 = cosine_sine(times(with_options(turns, i), position).y) * shape.magnitude;
+    vec2 turn1 = vec2(0.0);
+    if (count > 1u)
+      turn1 = cosine_sine(times(with_options(high_product(turns, ratio), i + 1u), position).y) * shape.magnitude;
     for (uint head = first_head; head < last_head; ++head) {
       PackedLine line = line_of(uvec2(x.data), product(row * shape.heads + head, shape.head_size));
       if (neighbours) {

@@ -1,10 +1,13 @@
 #include <hwy/aligned_allocator.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
+#include "cached_products.hpp"
+#include "cached_rows.hpp"
 #include "cpu.hpp"
 
 namespace wye::inline v0::workloads::cpu {
@@ -12,7 +15,7 @@ namespace {
 
 /// A tile of scores, 256 KiB. It stays in the second-level cache between the products that write
 /// and read it.
-constexpr std::size_t most_queries = 256, most_keys = 256;
+constexpr std::size_t most_queries = 256, most_keys = cached_stretch;
 
 /// Returns `count` numbers as floats: `from` itself, or its widened copy in `room`.
 const float* as_floats(const float* from, std::size_t /*count*/, float* /*room*/) { return from; }
@@ -22,8 +25,12 @@ const float* as_floats(const T* from, std::size_t count, float* room) {
   return room;
 }
 
+/// Compares all numbers, because compilers make no vectors of a loop that may end early.
 bool all_finite(const float* from, std::size_t count) {
-  return std::all_of(from, from + count, [](float v) { return std::isfinite(v); });
+  std::uint32_t others = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    others += (std::bit_cast<std::uint32_t>(from[i]) & 0x7f80'0000) == 0x7f80'0000 ? 1u : 0u;
+  return others == 0;
 }
 
 /// Scales scores and adds a mask. -infinity hides a key with any score.
@@ -74,26 +81,34 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
     }
   }
 
+  // `multiply` packs keys and values into tiles, which few queries do not pay for: of one query,
+  // memory bounds the rest. Decided by all queries of the head, so that the bits do not depend on
+  // the range.
+  const bool few = stretch.queries <= queries_of_part;
   const float* const q = as_floats(some.q, rows * size, room_of_q);
   const std::size_t end = std::min(stretch.last, stretch.seen_by(some.query + rows - 1));
   for (std::size_t key = stretch.first; key < end; key += most_keys) {
-    const std::size_t keys = std::min(most_keys, end - key);
+    const std::size_t keys = std::min(most_keys, end - key), row_step = few ? most_keys : keys;
     const auto seen_here = [&](std::size_t r) {
       const std::size_t seen = stretch.seen_by(some.query + r);
       return seen > key ? std::min(seen - key, keys) : 0;
     };
-    multiply({.rows = rows,
-              .columns = keys,
-              .inner = size,
-              .a = q,
-              .a_step = size,
-              .b = as_floats(some.k + key * size, keys * size, room),
-              .b_step = size,
-              .transposed_b = true,
-              .c = scores,
-              .c_step = keys});
+    const float* const k = as_floats(some.k + key * size, keys * size, room);
+    if (few)
+      score_keys(q, rows, k, size, keys, size, scores);
+    else
+      multiply({.rows = rows,
+                .columns = keys,
+                .inner = size,
+                .a = q,
+                .a_step = size,
+                .b = k,
+                .b_step = size,
+                .transposed_b = true,
+                .c = scores,
+                .c_step = keys});
     for (std::size_t r = 0; r < rows; ++r) {
-      float* const row = scores + r * keys;
+      float* const row = scores + r * row_step;
       const std::size_t here = seen_here(r);
       if (some.mask != nullptr) add_mask({row, here}, stretch.scale, some.mask + r * stretch.keys + key);
       const ExponentSum sum = exponentiate({row, here}, some.mask == nullptr ? stretch.scale : 1.0f, most[r]);
@@ -109,22 +124,28 @@ void attend(const Queries<T>& some, const AttentionStretch& stretch) {
     // query multiplies only visible keys.
     if (some.mask != nullptr && !all_finite(values, keys * columns)) {
       for (std::size_t r = 0; r < rows; ++r)
-        add_seen_values({scores + r * keys, keys}, values, {sums + r * columns, columns});
+        add_seen_values({scores + r * row_step, keys}, values, {sums + r * columns, columns});
       continue;
     }
     const std::size_t seen_by_all = seen_here(0);
     const bool together = all_finite(values + seen_by_all * columns, (keys - seen_by_all) * columns);
-    for (std::size_t r = 0; r < rows; r += together ? rows : 1)
-      multiply({.rows = together ? rows : 1,
-                .columns = columns,
-                .inner = together ? keys : seen_here(r),
-                .a = scores + r * keys,
-                .a_step = keys,
-                .b = values,
-                .b_step = columns,
-                .c = sums + r * columns,
-                .c_step = columns,
-                .add = true});
+    for (std::size_t r = 0; r < rows; r += together ? rows : 1) {
+      const std::size_t some_rows = together ? rows : 1, some_keys = together ? keys : seen_here(r);
+      if (few)
+        add_values(scores + r * row_step, some_rows, values, columns, some_keys, columns, sums + r * columns,
+                   columns);
+      else
+        multiply({.rows = some_rows,
+                  .columns = columns,
+                  .inner = some_keys,
+                  .a = scores + r * row_step,
+                  .a_step = row_step,
+                  .b = values,
+                  .b_step = columns,
+                  .c = sums + r * columns,
+                  .c_step = columns,
+                  .add = true});
+    }
   }
 
   for (std::size_t r = 0; r < rows; ++r) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,7 @@ namespace {
 /// keys bounds the state of a row.
 constexpr std::uint64_t most_sequence_rows = std::uint64_t{1} << 22, most_sequence_heads = 1024,
                         most_scores_of_row = std::uint64_t{1} << 28;
+constexpr float least_softcap = std::numeric_limits<float>::min();
 /// Numbers of the state of one step, unless one row has more: 32 MiB, which caches of large GPUs
 /// have.
 constexpr std::uint64_t state_of_step = std::uint64_t{1} << 23;
@@ -91,6 +93,11 @@ std::optional<std::string> no_sequence_shape(const std::string& of, const Sequen
   if (shape.value_size > largest_head) return beyond("Value size", shape.value_size, largest_head);
   if (options.scale && !std::isfinite(*options.scale))
     return "Scale (" + std::to_string(*options.scale) + ")" + of + "is not finite.";
+  if (options.window != 0 && !options.causal)
+    return with_count("Window", options.window) + of + "requires causal attention.";
+  if (options.softcap != 0 && !(options.softcap >= least_softcap && std::isfinite(options.softcap)))
+    return "Softcap (" + std::to_string(options.softcap) + ")" + of +
+           "is neither 0 nor finite and at least 2^-126.";
   return std::nullopt;
 }
 
@@ -194,6 +201,16 @@ std::optional<std::string> no_sequences(const std::string& of, const SequenceArg
 
 std::uint32_t as_word(std::uint64_t number) { return static_cast<std::uint32_t>(number); }
 
+/// Returns the most keys that a row sees, of `longest` keys.
+std::uint32_t window_of(const SequenceOptions& options, std::uint64_t longest) {
+  return options.window == 0 || options.window >= longest ? no_window : as_word(options.window);
+}
+/// Returns the most keys of the stretches that a row has keys in: a window begins in a stretch.
+std::uint64_t most_keys_of_row(const SequenceOptions& options, std::uint64_t longest) {
+  const std::uint64_t window = window_of(options, longest);
+  return std::min(longest, window + (cached_stretch - 1));
+}
+
 template <class T>
 Job attention_of_sequences(SequenceArguments<T> a) {
   std::uint64_t longest = 0;
@@ -217,9 +234,10 @@ std::optional<std::string> refusal_of_sequences(SequenceArguments<T>& a, std::ui
   auto why = no_sequence_shape(of, shape, a.options);
   if (!why) why = no_sequence_sizes(of, a);
   if (!why) why = no_sequences(of, a, longest);
-  if (!why && longest * shape.heads > most_scores_of_row)
-    why = with_count("Number of heads times the longest sequence", longest * shape.heads) + of +
-          "exceeds the limit (" + std::to_string(most_scores_of_row) + ").";
+  const std::uint64_t scores = most_keys_of_row(a.options, longest) * shape.heads;
+  if (!why && scores > most_scores_of_row)
+    why = with_count("Number of heads times the longest sequence", scores) + of + "exceeds the limit (" +
+          std::to_string(most_scores_of_row) + ").";
   return why;
 }
 
@@ -232,7 +250,8 @@ void add_sequence_places(Steps& steps, const SequenceArguments<T>& a, std::uint6
                                .longest = as_word(longest),
                                .causal = a.options.causal,
                                .cached = a.cache.has_value(),
-                               .positions = positions};
+                               .positions = positions,
+                               .window = window_of(a.options, longest)};
   const std::span<const std::uint32_t> no_words;
   if (a.cache)
     steps.add(places_kernel(), flat(a.rows()), a.offsets, a.cache->slots, a.cache->cached, places, sequences);
@@ -252,14 +271,16 @@ void add_sequence_attention(Steps& steps, const SequenceArguments<T>& a, std::ui
                         .key_columns = as_word(a.key_columns()),
                         .value_columns = as_word(a.value_columns())});
 
-  CachedStretches step{.rows = 0,
-                       .heads = as_word(shape.heads),
-                       .key_value_heads = as_word(shape.key_value_heads),
-                       .sizes = as_word(shape.head_size | shape.value_size << 16),
-                       .stretches = as_word((longest + cached_stretch - 1) / cached_stretch),
-                       .adds_up = 0,
-                       .scale = a.options.scale.value_or(
-                           static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size))))};
+  CachedStretches step{
+      .rows = 0,
+      .head_counts = as_word(shape.heads | shape.key_value_heads << 16),
+      .sizes = as_word(shape.head_size | shape.value_size << 16),
+      .stretches = as_word((most_keys_of_row(a.options, longest) + cached_stretch - 1) / cached_stretch),
+      .adds_up = 0,
+      .scale =
+          a.options.scale.value_or(static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_size)))),
+      .softcap = a.options.softcap,
+      .window = window_of(a.options, longest)};
   const std::uint64_t state_of_row = shape.heads * step.stretches * stretch_state(shape.value_size);
   const std::uint64_t most_rows =
       rows == 0 ? 0 : std::clamp<std::uint64_t>(state_of_step / state_of_row, 1, rows);

@@ -8,8 +8,10 @@
 #include <type_traits>
 
 #include "blocks.hpp"
+#include "cached_products.hpp"
 #include "cached_rows.hpp"
 #include "cpu.hpp"
+#include "exponential.hpp"
 #include "unroll.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -160,6 +162,32 @@ void add_cached_values(const float* weights, std::size_t queries, const float* v
   if (queries == 4) add_cached_values_of<4>(weights, values, step, count, columns, sums, sums_step);
 }
 
+/// Replaces scores s by cap tanh(s scale / cap). tanh is (1 - exp(-2 a)) / (1 + exp(-2 a)), and below
+/// 1 / 4 its series, which ends with a^9: the next term is below 1e-8 of the sum. Infinities become
+/// the cap, a NaN is kept.
+void cap_scores(float* HWY_RESTRICT scores, std::size_t count, float scale, float cap) {
+  const auto capped = [&](auto d, auto x) HWY_ATTR {
+    const auto one = hn::Set(d, 1.0f), most = hn::Set(d, 64.0f);
+    x = hn::Div(hn::Mul(x, hn::Set(d, scale)), hn::Set(d, cap));
+    auto a = hn::Abs(x);
+    a = hn::IfThenElse(hn::Gt(a, most), most, a);
+    const auto e = exponential(d, hn::Mul(a, hn::Set(d, -2.0f)));
+    const auto large = hn::Div(hn::Sub(one, e), hn::Add(one, e)), z = hn::Mul(a, a);
+    auto series = hn::Set(d, 62.0f / 2835);
+    series = hn::MulAdd(series, z, hn::Set(d, -17.0f / 315));
+    series = hn::MulAdd(series, z, hn::Set(d, 2.0f / 15));
+    series = hn::MulAdd(series, z, hn::Set(d, -1.0f / 3));
+    series = hn::MulAdd(series, hn::Mul(z, a), a);
+    const auto size = hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.25f)), series, large);
+    return hn::CopySign(hn::Mul(size, hn::Set(d, cap)), x);
+  };
+  const D d;
+  const hn::CappedTag<float, 1> one;
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(capped(d, hn::LoadU(d, scores + i)), d, scores + i);
+  for (; i < count; ++i) hn::StoreU(capped(one, hn::LoadU(one, scores + i)), one, scores + i);
+}
+
 }  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -169,6 +197,7 @@ namespace {
 
 HWY_EXPORT(score_cached_keys);
 HWY_EXPORT(add_cached_values);
+HWY_EXPORT(cap_scores);
 
 /// Calls `f(i, n)` for each chunk of rows: n rows from i on. Loads the next chunk into a cache
 /// meanwhile: rows are short and far from each other, which hides them from the processor's own
@@ -229,7 +258,8 @@ class StretchRows<float> {
 struct StretchQueries {
   std::uint64_t first;   ///< query
   std::size_t queries;   ///< at most `queries_of_part`
-  std::size_t count;     ///< keys of the stretch that they see
+  std::size_t hidden;    ///< keys of the stretch that are before the window
+  std::size_t count;     ///< keys of the stretch up to the place of the row
   const float* numbers;  ///< of the queries
   float* scores;
 };
@@ -245,31 +275,38 @@ void attend_stretch(std::span<const StretchQueries> groups, const T* keys, const
   const std::size_t next = shape.stretches * step;
   std::size_t count = 0;
   for (const StretchQueries& group : groups) count = std::max(count, group.count);
-  const auto each_group = [&](std::size_t i, std::size_t n, auto f) {
+  const FloatRows k = float_keys.of(keys, count, shape.key_value_heads() * size);
+  // Calls `f(group, i, n)` for the keys of a chunk that a group sees: n keys from i on.
+  const auto each_group = [&](std::size_t first, std::size_t of_chunk, auto f) {
     for (const StretchQueries& group : groups)
-      if (i < group.count) f(group, std::min(n, group.count - i));
+      if (const std::size_t i = std::max(first, group.hidden), end = std::min(first + of_chunk, group.count);
+          i < end)
+        f(group, i, end - i);
   };
-  const FloatRows k = float_keys.of(keys, count, shape.key_value_heads * size);
-  each_chunk(k.data, count, size, k.step, [&](std::size_t i, std::size_t n) {
-    each_group(i, n, [&](const StretchQueries& group, std::size_t some) {
+  each_chunk(k.data, count, size, k.step, [&](std::size_t first, std::size_t of_chunk) {
+    each_group(first, of_chunk, [&](const StretchQueries& group, std::size_t i, std::size_t n) {
       HWY_DYNAMIC_DISPATCH(score_cached_keys)
-      (group.numbers, group.queries, k.data + i * k.step, k.step, some, size, group.scores + i);
+      (group.numbers, group.queries, k.data + i * k.step, k.step, n, size, group.scores + i);
     });
   });
   for (const StretchQueries& group : groups)
     for (std::size_t j = 0; j < group.queries; ++j) {
       float* const kept = state + group.first * next + j * next;
-      const ExponentSum sum = exponentiate({group.scores + j * cached_stretch, group.count}, shape.scale,
-                                           std::numeric_limits<float>::lowest());
+      const std::span<float> scores{group.scores + j * cached_stretch + group.hidden,
+                                    group.count - group.hidden};
+      if (shape.softcap != 0)
+        HWY_DYNAMIC_DISPATCH(cap_scores)(scores.data(), scores.size(), shape.scale, shape.softcap);
+      const ExponentSum sum =
+          exponentiate(scores, shape.softcap != 0 ? 1.0f : shape.scale, std::numeric_limits<float>::lowest());
       kept[0] = sum.most;
       kept[1] = sum.sum;
       std::fill_n(kept + 2, columns, 0.0f);
     }
-  const FloatRows v = float_values.of(values, count, shape.key_value_heads * columns);
-  each_chunk(v.data, count, columns, v.step, [&](std::size_t i, std::size_t n) {
-    each_group(i, n, [&](const StretchQueries& group, std::size_t some) {
+  const FloatRows v = float_values.of(values, count, shape.key_value_heads() * columns);
+  each_chunk(v.data, count, columns, v.step, [&](std::size_t first, std::size_t of_chunk) {
+    each_group(first, of_chunk, [&](const StretchQueries& group, std::size_t i, std::size_t n) {
       HWY_DYNAMIC_DISPATCH(add_cached_values)
-      (group.scores + i, group.queries, v.data + i * v.step, v.step, some, columns,
+      (group.scores + i, group.queries, v.data + i * v.step, v.step, n, columns,
        state + group.first * next + 2, next);
     });
   });
@@ -288,8 +325,9 @@ void attend_stretches(Range range, const T* q, const T* keys, const T* values, c
   const std::uint64_t last = items.last / cached_stretch;
   for (std::uint64_t number = items.first / cached_stretch; number < last;) {
     const std::uint64_t head_and_stretch = number / of_stretch,
-                        key_head = head_and_stretch % shape.key_value_heads,
-                        stretch = head_and_stretch / shape.key_value_heads, first = stretch * cached_stretch;
+                        key_head = head_and_stretch % shape.key_value_heads(),
+                        stretch = head_and_stretch / shape.key_value_heads(),
+                        first = stretch * cached_stretch;
     const std::uint64_t end = std::min(last, (head_and_stretch + 1) * of_stretch);
     const std::uint64_t row_of_keys = places[words_of_place * (number / parts % shape.rows)];
     StretchQueries groups[most_groups];
@@ -299,18 +337,19 @@ void attend_stretches(Range range, const T* q, const T* keys, const T* values, c
       const std::uint32_t* const place = places + words_of_place * row;
       if (place[0] != row_of_keys) break;
       if (first >= place[1]) continue;
-      const std::uint64_t query = row * shape.heads + key_head * group + part * queries_of_part;
+      const std::uint64_t query = row * shape.heads() + key_head * group + part * queries_of_part;
       const std::size_t queries = std::min<std::uint64_t>(queries_of_part, group - part * queries_of_part);
       float* const room = memory.get() + found * queries_of_part * (cached_stretch + size);
       groups[found++] = {
           .first = query,
           .queries = queries,
+          .hidden = first == 0 && place[1] > shape.window ? place[1] - shape.window : 0,
           .count = std::min<std::uint64_t>(cached_stretch, place[1] - first),
           .numbers = as_floats(q + query * size, queries * size, room + queries_of_part * cached_stretch),
           .scores = room};
     }
     if (found == 0) continue;
-    const std::uint64_t head_of_keys = (row_of_keys + first) * shape.key_value_heads + key_head;
+    const std::uint64_t head_of_keys = (row_of_keys + first) * shape.key_value_heads() + key_head;
     attend_stretch({groups, found}, keys + head_of_keys * size, values + head_of_keys * columns, float_keys,
                    float_values, state + stretch * stretch_state(columns), shape);
   }
@@ -320,10 +359,10 @@ template <class T>
 void add_up_stretches(Range range, const std::uint32_t* places, const float* state, T* result,
                       const CachedStretches& shape) {
   const std::size_t columns = shape.value_size(), step = stretch_state(columns);
-  const Range items = below(range, std::uint64_t{shape.rows} * shape.heads * items_of_sum);
+  const Range items = below(range, std::uint64_t{shape.rows} * shape.heads() * items_of_sum);
   float sums[largest_head];
   for (std::uint64_t query = items.first / items_of_sum; query < items.last / items_of_sum; ++query) {
-    const std::uint32_t seen = places[words_of_place * (query / shape.heads) + 1];
+    const std::uint32_t seen = places[words_of_place * (query / shape.heads()) + 1];
     const float* const first = state + query * shape.stretches * step;
     const float* const last = first + (std::uint64_t{seen} + cached_stretch - 1) / cached_stretch * step;
     float most = std::numeric_limits<float>::lowest(), total = 0;
@@ -341,6 +380,21 @@ void add_up_stretches(Range range, const std::uint32_t* places, const float* sta
 }
 
 }  // namespace
+
+void score_keys(const float* q, std::size_t queries, const float* keys, std::size_t step, std::size_t count,
+                std::size_t size, float* scores) {
+  each_chunk(keys, count, size, step, [&](std::size_t i, std::size_t n) {
+    HWY_DYNAMIC_DISPATCH(score_cached_keys)(q, queries, keys + i * step, step, n, size, scores + i);
+  });
+}
+
+void add_values(const float* weights, std::size_t queries, const float* values, std::size_t step,
+                std::size_t count, std::size_t columns, float* sums, std::size_t sums_step) {
+  each_chunk(values, count, columns, step, [&](std::size_t i, std::size_t n) {
+    HWY_DYNAMIC_DISPATCH(add_cached_values)
+    (weights + i, queries, values + i * step, step, n, columns, sums, sums_step);
+  });
+}
 
 void attention_places(Range range, std::span<const std::uint32_t> offsets,
                       std::span<const std::uint32_t> slots, std::span<const std::uint32_t> cached,
@@ -372,8 +426,14 @@ void attention_places(Range range, std::span<const std::uint32_t> offsets,
         place.seen = before + (shape.causal != 0 ? own + 1 : std::min(end - begin, shape.capacity - before));
       }
     }
+    place.seen = std::min(place.seen, shape.longest);
+    if (place.seen > shape.window) {
+      const std::uint32_t hidden = (place.seen - shape.window) / cached_stretch * cached_stretch;
+      place.first += hidden;
+      place.seen -= hidden;
+    }
     places[words_of_place * row] = place.first;
-    places[words_of_place * row + 1] = std::min(place.seen, shape.longest);
+    places[words_of_place * row + 1] = place.seen;
     places[words_of_place * row + 2] = place.own;
     if (shape.positions != 0) places[std::uint64_t{words_of_place} * shape.rows + row] = position;
   }

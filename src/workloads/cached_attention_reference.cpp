@@ -29,6 +29,7 @@ std::vector<double> attended_sequences(const SequencesOnHost<T>& a) {
                     columns = a.shape.value_size == 0 ? size : a.shape.value_size;
   const double scale =
       a.options.scale ? static_cast<double>(*a.options.scale) : 1.0 / std::sqrt(static_cast<double>(size));
+  const double softcap = a.options.softcap;
   std::vector<double> out(a.q.size() / size * columns);
   for (std::size_t s = 0; s + 1 < a.offsets.size(); ++s) {
     const std::size_t begin = a.offsets[s], end = a.offsets[s + 1], before = a.cache ? a.cache->cached[s] : 0;
@@ -42,7 +43,9 @@ std::vector<double> attended_sequences(const SequencesOnHost<T>& a) {
     for (std::size_t i = 0; i < end - begin && before + i < most; ++i)
       for (std::size_t head = 0; head < heads; ++head) {
         const std::size_t key_head = head / (heads / key_heads),
-                          seen = a.options.causal ? before + i + 1 : most;
+                          seen = a.options.causal ? before + i + 1 : most,
+                          first =
+                              a.options.window != 0 && seen > a.options.window ? seen - a.options.window : 0;
         // The head of a key, of `from` for new keys and of `cache` for those before.
         const auto head_of = [&](std::span<const T> from, std::span<const T> cache, std::size_t key,
                                  std::size_t count) {
@@ -52,15 +55,17 @@ std::vector<double> attended_sequences(const SequencesOnHost<T>& a) {
         const T* const query = a.q.data() + ((begin + i) * heads + head) * size;
         std::vector<double> weights(seen);
         double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-        for (std::size_t key = 0; key < seen; ++key) {
+        for (std::size_t key = first; key < seen; ++key) {
           const T* const numbers = head_of(a.k, a.cache ? a.cache->keys : std::span<const T>(), key, size);
           for (std::size_t c = 0; c < size; ++c) weights[key] += number(query[c]) * number(numbers[c]);
           weights[key] *= scale;
+          if (softcap != 0) weights[key] = softcap * std::tanh(weights[key] / softcap);
           largest = std::max(largest, weights[key]);
         }
-        for (double& weight : weights) sum += weight = std::exp(weight - largest);
+        for (std::size_t key = first; key < seen; ++key)
+          sum += weights[key] = std::exp(weights[key] - largest);
         double* const result = out.data() + ((begin + i) * heads + head) * columns;
-        for (std::size_t key = 0; key < seen; ++key) {
+        for (std::size_t key = first; key < seen; ++key) {
           const T* const numbers =
               head_of(a.v, a.cache ? a.cache->values : std::span<const T>(), key, columns);
           for (std::size_t c = 0; c < columns; ++c) result[c] += weights[key] / sum * number(numbers[c]);

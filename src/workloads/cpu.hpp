@@ -93,7 +93,8 @@ void row_norm(Range range, std::span<const T> x, std::span<T> residual, std::spa
               NormStep norm);
 /// Rotates pairs of elements of heads.
 template <class T>
-void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions, Rotation shape);
+void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions,
+          std::span<const float> factors, Rotation shape);
 template <class T>
 void silu_multiply(Range range, std::span<const T> gate, std::span<const T> up, std::span<T> result,
                    RowSplit split);

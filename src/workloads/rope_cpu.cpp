@@ -86,7 +86,8 @@ void rotate_adjacent(T* x, std::size_t n, const float* cosines, const float* sin
 }  // namespace
 
 template <class T>
-void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions, Rotation shape) {
+void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions,
+          std::span<const float> factors, Rotation shape) {
   const Range items = below(range, shape.teams() << shape.lanes_log2);
   const std::uint64_t first_team = items.first >> shape.lanes_log2,
                       last_team = items.last >> shape.lanes_log2;
@@ -94,7 +95,12 @@ void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions,
   float cosines[rotated_pairs], sines[rotated_pairs];
   for (std::uint32_t first = 0; first < shape.pairs(); first += rotated_pairs) {
     const std::uint32_t n = std::min(rotated_pairs, shape.pairs() - first);
-    for (std::uint32_t i = 0; i < n; ++i) frequencies[i] = frequency(first + i, shape.ratio());
+    for (std::uint32_t i = 0; i < n; ++i) {
+      std::uint64_t turns = frequency(first + i, shape.ratio());
+      turns -= high_product(turns, shape.shrink_of(first + i));
+      // Last, because factors below 1 may give whole turns, which are lost.
+      frequencies[i] = factors.empty() ? turns : divided(turns, factors[first + i]);
+    }
     std::uint64_t row_of_angles = ~std::uint64_t{0};
     for (std::uint64_t team = first_team; team < last_team; ++team) {
       const std::uint64_t row = team / shape.groups();
@@ -102,8 +108,8 @@ void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions,
         row_of_angles = row;
         for (std::uint32_t i = 0; i < n; ++i) {
           const Turn turn = turn_by(frequencies[i] * positions[row]);
-          cosines[i] = turn.cosine;
-          sines[i] = turn.sine;
+          cosines[i] = turn.cosine * shape.magnitude;
+          sines[i] = turn.sine * shape.magnitude;
         }
       }
       const std::uint64_t first_head = team % shape.groups() * shape.team_heads;
@@ -118,7 +124,8 @@ void rope(Range range, std::span<T> x, std::span<const std::uint32_t> positions,
     }
   }
 }
-#define WYE_ROPE(T) template void rope(Range, std::span<T>, std::span<const std::uint32_t>, Rotation);
+#define WYE_ROPE(T) \
+  template void rope(Range, std::span<T>, std::span<const std::uint32_t>, std::span<const float>, Rotation);
 WYE_ROPE(float)
 WYE_ROPE(half)
 WYE_ROPE(bfloat16)

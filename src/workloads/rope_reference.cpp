@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "rope_angles.hpp"
+
 namespace wye::inline v0::workloads {
 namespace {
 
@@ -14,12 +16,12 @@ std::vector<double> rotated_heads(std::span<const T> x, std::span<const std::uin
   for (const T element : x) result.push_back(static_cast<double>(static_cast<float>(element)));
   const std::uint64_t rotated = options.rotated == 0 ? head_size : options.rotated, pairs = rotated / 2;
   const std::uint64_t heads = positions.empty() ? 0 : x.size() / (positions.size() * head_size);
+  const double magnitude = rope_magnitude(options);
   const bool neighbours = options.layout == RopeLayout::neighbours;
   for (std::size_t row = 0; row < positions.size(); ++row)
     for (std::uint64_t i = 0; i < pairs; ++i) {
-      const double frequency =
-          std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
-      const double angle = positions[row] * frequency, cosine = std::cos(angle), sine = std::sin(angle);
+      const double angle = positions[row] * rope_frequency(options, rotated, i),
+                   cosine = magnitude * std::cos(angle), sine = magnitude * std::sin(angle);
       for (std::uint64_t head = 0; head < heads; ++head) {
         double* const elements = result.data() + (row * heads + head) * head_size;
         double& a = elements[neighbours ? 2 * i : i];

@@ -1,5 +1,7 @@
 #pragma once
 /// Rotations of pairs of elements, as kernels and on the host.
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 namespace wye::inline v0::workloads {
@@ -16,11 +18,25 @@ struct Rotation {
   std::uint32_t neighbours = 0;
   std::uint32_t ratio_low = 0;  ///< base^(-2 / rotated) in units of 2^-64
   std::uint32_t ratio_high = 0;
+  // Frequencies of pairs are scaled by 1 - s(i): s(i) is `shrink` up to pair `ramp_first`, and grows by
+  // `slope` with each of the next `ramp_length` pairs.
+  std::uint32_t ramp_first = 0;
+  std::uint32_t ramp_length = 0;
+  std::uint32_t shrink_low = 0;  ///< in units of 2^-64
+  std::uint32_t shrink_high = 0;
+  std::uint32_t slope_low = 0;  ///< in units of 2^-64
+  std::uint32_t slope_high = 0;
+  float magnitude = 1;  ///< of rotated elements
 
   std::uint32_t pairs() const { return rotated / 2; }
   std::uint32_t groups() const { return (heads + team_heads - 1) / team_heads; }
   std::uint64_t teams() const { return std::uint64_t{rows} * groups(); }
   std::uint64_t ratio() const { return ratio_low | std::uint64_t{ratio_high} << 32; }
+  std::uint64_t shrink_of(std::uint32_t pair) const {
+    const std::uint32_t steps = std::min(pair > ramp_first ? pair - ramp_first : 0, ramp_length);
+    return (shrink_low | std::uint64_t{shrink_high} << 32) +
+           steps * (slope_low | std::uint64_t{slope_high} << 32);
+  }
 };
 
 /// Returns a b / 2^64, rounded down.
@@ -39,6 +55,23 @@ constexpr std::uint64_t frequency(std::uint32_t i, std::uint64_t ratio) {
     ratio = high_product(ratio, ratio);
   }
   return turns;
+}
+
+/// Returns turns / factor, rounded down, modulo 2^64. Divides by the 24 bits of the factor, a byte at a
+/// time, and shifts by its exponent. Factors are at least 2^-8.
+constexpr std::uint64_t divided(std::uint64_t turns, float factor) {
+  const auto bits = std::bit_cast<std::uint32_t>(factor);
+  const std::uint32_t divisor = (bits & 0x7f'ffff) | 0x80'0000, exponent = bits >> 23 & 0xff;
+  std::uint64_t quotient = 0;
+  std::uint32_t rest = 0;
+  for (int shift = 80; shift >= 0; shift -= 8) {  // of turns 2^23
+    const std::uint64_t from = shift >= 24 ? turns >> (shift - 23) : turns << (23 - shift);
+    const std::uint32_t some = rest << 8 | static_cast<std::uint32_t>(from & 0xff);
+    quotient = quotient << 8 | some / divisor;
+    rest = some % divisor;
+  }
+  if (exponent < 127) return quotient << std::min(127 - exponent, 31u);
+  return exponent - 127 < 64 ? quotient >> (exponent - 127) : 0;
 }
 
 struct Turn {

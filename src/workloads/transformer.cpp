@@ -158,15 +158,16 @@ Job decoder_block(const DecoderArguments<T>& arguments) {
   const Scratch<T> h(rows * width), q(rows * queries), k(rows * keys), v(rows * keys),
       attended(rows * queries), y(rows * width), gates(rows * hidden), ups(rows * hidden),
       gated(rows * hidden);
-  SequenceArguments<T> sequences{block_name,
-                                 q,
-                                 k,
-                                 v,
-                                 offsets,
-                                 cache,
-                                 attended,
-                                 {heads, key_heads, head_size, 0},
-                                 {.scale = options.scale, .causal = true}};
+  SequenceArguments<T> sequences{
+      block_name,
+      q,
+      k,
+      v,
+      offsets,
+      cache,
+      attended,
+      {heads, key_heads, head_size, 0},
+      {.scale = options.scale, .causal = true, .window = options.window, .softcap = options.softcap}};
   const Read<T> before = Memory(x);
   const Write<T> after = Memory(x);
   const std::span<T> no_residual;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "rope_angles.hpp"
+
 namespace wye::inline v0::workloads {
 namespace {
 
@@ -70,42 +72,46 @@ Doubles normed_rows(const Doubles& x, const Doubles& weight, const Doubles& bias
 void rotate_heads(Doubles& x, std::span<const std::uint32_t> offsets, std::size_t heads, std::size_t size,
                   const RopeOptions& options) {
   const std::size_t rotated = options.rotated == 0 ? size : options.rotated, pairs = rotated / 2;
+  const double magnitude = rope_magnitude(options);
   const bool neighbours = options.layout == RopeLayout::neighbours;
   for (std::size_t s = 0; s + 1 < offsets.size(); ++s)
     for (std::size_t row = offsets[s]; row < offsets[s + 1]; ++row)
       for (std::size_t i = 0; i < pairs; ++i) {
-        const double angle =
-            static_cast<double>(row - offsets[s]) *
-            std::pow(options.base, -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
+        const double angle = static_cast<double>(row - offsets[s]) * rope_frequency(options, rotated, i),
+                     cosine = magnitude * std::cos(angle), sine = magnitude * std::sin(angle);
         for (std::size_t head = 0; head < heads; ++head) {
           double* const elements = x.data() + (row * heads + head) * size;
           double& a = elements[neighbours ? 2 * i : i];
           double& b = elements[neighbours ? 2 * i + 1 : i + pairs];
           const double before = a;
-          a = before * std::cos(angle) - b * std::sin(angle);
-          b = before * std::sin(angle) + b * std::cos(angle);
+          a = before * cosine - b * sine;
+          b = before * sine + b * cosine;
         }
       }
 }
 
-/// Returns the attention of all sequences. A query sees the keys of its sequence, with `causal` up
-/// to its own.
+/// Returns the attention of all sequences, as `ragged_attention` does.
 Doubles attention_in_sequences(const Doubles& q, const Doubles& k, const Doubles& v,
                                std::span<const std::uint32_t> offsets, const TransformerShape& shape,
-                               std::optional<float> given_scale, bool causal) {
+                               const SequenceOptions& options) {
   const std::size_t heads = shape.heads, key_heads = shape.key_value_heads, size = shape.head_size;
   const double scale =
-      given_scale ? static_cast<double>(*given_scale) : 1 / std::sqrt(static_cast<double>(size));
+      options.scale ? static_cast<double>(*options.scale) : 1 / std::sqrt(static_cast<double>(size));
+  const double softcap = options.softcap;
   Doubles out(q.size());
   for (std::size_t s = 0; s + 1 < offsets.size(); ++s)
     for (std::size_t row = offsets[s]; row < offsets[s + 1]; ++row)
       for (std::size_t head = 0; head < heads; ++head) {
-        const std::size_t begin = offsets[s], end = causal ? row + 1 : offsets[s + 1];
+        const std::size_t end = options.causal ? row + 1 : offsets[s + 1], all = end - offsets[s],
+                          begin =
+                              options.window != 0 && all > options.window ? end - options.window : offsets[s];
         const std::size_t key_head = head / (heads / key_heads), at = (row * heads + head) * size;
         Doubles weights(end - begin);
         for (std::size_t key = begin; key < end; ++key)
           for (std::size_t c = 0; c < size; ++c)
             weights[key - begin] += scale * q[at + c] * k[(key * key_heads + key_head) * size + c];
+        for (double& weight : weights)
+          if (softcap != 0) weight = softcap * std::tanh(weight / softcap);
         const double largest = *std::max_element(weights.begin(), weights.end());
         double sum = 0;
         for (double& weight : weights) sum += weight = std::exp(weight - largest);
@@ -134,8 +140,9 @@ Doubles block_of_decoder(std::span<const double> from, std::span<const std::uint
     rotate_heads(q, offsets, shape.heads, shape.head_size, *options.rope);
     rotate_heads(k, offsets, shape.key_value_heads, shape.head_size, *options.rope);
   }
-  x = sum_of(x, times_matrix(attention_in_sequences(q, k, v, offsets, shape, options.scale, true), queries,
-                             w.output));
+  const SequenceOptions sequences{
+      .scale = options.scale, .causal = true, .window = options.window, .softcap = options.softcap};
+  x = sum_of(x, times_matrix(attention_in_sequences(q, k, v, offsets, shape, sequences), queries, w.output));
   h = normed_rows(x, doubles_of(w.feed_forward_norm), {}, options.epsilon);
   Doubles gated = times_matrix(h, width, w.gate);
   const Doubles up = times_matrix(h, width, w.up);
@@ -152,7 +159,8 @@ Doubles block_of_encoder(std::span<const double> from, std::span<const std::uint
   const Doubles q = times_matrix(x, width, w.query, doubles_of(w.query_bias)),
                 k = times_matrix(x, width, w.key, doubles_of(w.key_bias)),
                 v = times_matrix(x, width, w.value, doubles_of(w.value_bias));
-  const Doubles attended = attention_in_sequences(q, k, v, offsets, shape, options.scale, false);
+  const Doubles attended =
+      attention_in_sequences(q, k, v, offsets, shape, {.scale = options.scale, .causal = false});
   x = normed_rows(sum_of(x, times_matrix(attended, queries, w.output, doubles_of(w.output_bias))),
                   doubles_of(w.attention_norm), doubles_of(w.attention_norm_bias), options.epsilon);
   Doubles up = times_matrix(x, width, w.up, doubles_of(w.up_bias));

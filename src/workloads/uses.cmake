@@ -1,6 +1,6 @@
 # What each workload uses besides `steps`, `rows` and its own files: <n>.cpp, <n>_cpu.cpp, <n>_reference.cpp, its header and
 # shaders/<n>.
-set(attention_uses cudnn matmul softmax)
+set(attention_uses cached_attention cudnn matmul softmax)
 set(attention_weights_uses softmax)
 set(cached_attention_uses matmul softmax)
 set(cublaslt_uses cublas)

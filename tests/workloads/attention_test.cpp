@@ -125,6 +125,18 @@ TEST_CASE("attention is right for heads of any size", "[workloads][attention]") 
     attention_is_right({2, 9, 35, size});
 }
 
+TEST_CASE("attention is right for few queries of a head", "[workloads][attention]") {
+  // Up to 4 queries the CPU computes otherwise.
+  for (const std::uint64_t queries : {1u, 2u, 3u, 4u, 5u}) {
+    attention_is_right({2, queries, 259, 20, 9}, {.causal = queries % 2 == 0});
+    attention_is_right({3, queries, 15, 3, 70}, {.causal = queries % 2 == 1});
+    attention_is_right({1, queries, 513, 33, 70});
+    std::vector<float> mask = numbers(queries * 300, 33, -5, 5);
+    for (std::size_t i = 0; i < mask.size(); i += 3) mask[i] = -infinity;
+    attention_is_right({2, queries, 300, 33}, {.causal = true, .mask = mask});
+  }
+}
+
 TEST_CASE("attention is right for values of another size than keys", "[workloads][attention]") {
   for (const auto& [head, value] : {std::pair{1u, 256u},
                                     {256u, 1u},
@@ -289,8 +301,12 @@ TEST_CASE("keys that causal attention hides have no effect", "[workloads][attent
 
 TEST_CASE("NaN and infinities of keys that a query does not see make no difference to it",
           "[workloads][attention]") {
-  for (const AttentionShape& shape :
-       {AttentionShape{2, 5, 5, 4}, {2, 70, 70, 20}, {1, 40, 100, 130}, {1, 100, 40, 9}, {1, 300, 300, 7}})
+  for (const AttentionShape& shape : {AttentionShape{2, 5, 5, 4},
+                                      {2, 70, 70, 20},
+                                      {1, 40, 100, 130},
+                                      {1, 100, 40, 9},
+                                      {1, 300, 300, 7},
+                                      {2, 4, 258, 9}})
     for (const std::string& leg : legs()) {
       INFO(leg << ", " << shape.queries << " queries, " << shape.keys << " keys of " << shape.head_size);
       CHECK(unseen_difference<float>(shape, [&](const auto& p) { return attended(p, leg); }) == "");

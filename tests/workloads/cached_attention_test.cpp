@@ -115,8 +115,10 @@ Bound bound_of(const SequenceBatch<T>& b, const std::vector<double>& exact) {
     for (std::size_t i = 0; i < tokens * heads; ++i) {
       const std::size_t query = begin * heads + i, key_head = i % heads / (heads / b.key_heads());
       const std::size_t seen = before + (b.options.causal ? i / heads + 1 : tokens);
+      const std::size_t first =
+          b.options.window != 0 && seen > b.options.window ? seen - b.options.window : 0;
       double largest = 0;
-      for (std::size_t j = 0; j < seen; ++j) {
+      for (std::size_t j = first; j < seen; ++j) {
         const T* const row = j < before ? &b.key_cache[(b.slots[s] * b.capacity + j) * b.key_columns()]
                                         : &b.k[(begin + j - before) * b.key_columns()];
         double product = 0;
@@ -124,7 +126,8 @@ Bound bound_of(const SequenceBatch<T>& b, const std::vector<double>& exact) {
           product += number(b.q[query * size + c]) * number(row[key_head * size + c]);
         largest = std::max(largest, scale * product);
       }
-      const double e = static_cast<double>(size + 4) * 0x1p-23 * largest;
+      const double e =
+          (static_cast<double>(size + 4) * 0x1p-23 + (b.options.softcap != 0 ? 0x1p-18 : 0)) * largest;
       const double weights = 5e-5 + std::expm1(2 * e) + static_cast<double>(seen + 2) * 0x1p-23;
       for (std::size_t at = query * columns; at < (query + 1) * columns; ++at)
         bounds[at] = with_rounding<T>(weights * of_values[at], exact[at]);
@@ -220,6 +223,62 @@ TEST_CASE("cached_attention is right for any lengths beside stretches of 256 key
     });
 }
 
+TEST_CASE("cached_attention sees the keys of a window", "[workloads][cached_attention]") {
+  const std::vector<SequenceTokens> sequences{{1, 255}, {1, 256}, {2, 255}, {1, 511}, {3, 600},
+                                              {6, 252}, {1, 0},   {0, 40},  {9, 0}};
+  for (const std::string& leg : legs())
+    for_float_types([&](auto type) {
+      using T = decltype(type);
+      if (leg == "cuda" && !std::is_same_v<T, bfloat16>) return;
+      for (const std::uint64_t window : {1u, 2u, 7u, 255u, 256u, 257u, 300u, 512u, 602u, 603u, 100000u}) {
+        if (leg == "cuda" && window > 2 && window % 256 > 1) continue;
+        INFO(leg << ", " << name(element_type<T>()) << ", window " << window);
+        const SequenceOptions options{.window = window};
+        CHECK(differing_batch(batch_of<T>({6, 2, 20, 9}, sequences, 603, 13, options), leg) == "");
+        CHECK(differing_batch(batch_of<T>({5, 1, 3, 130}, {{3, 0}, {0, 0}, {262, 0}, {1, 0}}, 0, 14, options),
+                              leg) == "");
+      }
+      const SequenceOptions widest{.window = ~std::uint64_t{0}};
+      CHECK(differing_batch(batch_of<T>({2, 1, 4}, {{3, 7}}, 10, 15, widest), leg) == "");
+    });
+}
+
+TEST_CASE("cached_attention caps scores", "[workloads][cached_attention]") {
+  const std::vector<SequenceTokens> sequences{{1, 300}, {3, 0}, {2, 12}};
+  for (const std::string& leg : legs())
+    for_float_types([&](auto type) {
+      using T = decltype(type);
+      // Scores from a hundredth to a hundred times the cap, and beyond both.
+      for (const float softcap : {50.0f, 1.0f, 0.01f, 1e30f, 1e-37f})
+        for (const float scale : {-1.0f, 0.5f, 30.0f}) {
+          if (leg == "cuda" && (scale < 0 || !std::is_same_v<T, float>)&&softcap < 50) continue;
+          INFO(leg << ", " << name(element_type<T>()) << ", softcap " << softcap << ", scale " << scale);
+          CHECK(differing_batch(
+                    batch_of<T>({6, 2, 20, 9}, sequences, 301, 16, {.scale = scale, .softcap = softcap}),
+                    leg) == "");
+        }
+      CHECK(differing_batch(batch_of<T>({3, 3, 33}, {{4, 0}, {30, 0}}, 0, 17,
+                                        {.scale = 4.0f, .causal = false, .softcap = 5.0f}),
+                            leg) == "");
+    });
+}
+
+TEST_CASE("cached_attention caps infinite scores, and keeps NaN", "[workloads][cached_attention]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    SequenceBatch<float> b = batch_of<float>({1, 1, 1}, {{4, 0}}, 0, 18, {.scale = 1.0f, .softcap = 2.0f});
+    b.q = {1, 1, 1, 1};
+    b.k = {0, infinity, -infinity, undefined};
+    b.v = {1, 2, 4, 8};
+    const std::vector<float> found = attended(b, leg);
+    const double up = std::exp(2.0), down = std::exp(-2.0);
+    CHECK(std::abs(double{found[0]} - 1) < 1e-6);
+    CHECK(std::abs(double{found[1]} - (1 + 2 * up) / (1 + up)) < 1e-5);
+    CHECK(std::abs(double{found[2]} - (1 + 2 * up + 4 * down) / (1 + up + down)) < 1e-5);
+    CHECK(std::isnan(found[3]));
+  }
+}
+
 TEST_CASE("cached_attention without rows gives nothing", "[workloads][cached_attention]") {
   for (const std::string& leg : legs())
     for (const std::uint64_t capacity : {0u, 3u})
@@ -241,7 +300,9 @@ TEST_CASE("cached_attention is right for random sequences", "[workloads][cached_
       tokens.added = static_cast<std::uint32_t>(random() % 4 == 0 ? random() % 9 : random() % 2);
       if (capacity != 0) tokens.cached = static_cast<std::uint32_t>(random() % (capacity - tokens.added + 1));
     }
-    const SequenceOptions options{.scale = std::nullopt, .causal = random() % 4 != 0};
+    SequenceOptions options{.scale = std::nullopt, .causal = random() % 4 != 0};
+    if (options.causal && random() % 2 == 0) options.window = 1 + random() % (random() % 3 == 0 ? 300 : 8);
+    if (random() % 3 == 0) options.softcap = std::exp2(static_cast<float>(random() % 16) - 8);
     const auto seed = static_cast<std::uint32_t>(random());
     const std::string& leg = legs()[random() % legs().size()];
     if (leg == "cuda" && i % 5 != 0) continue;  // takes long on the stand-in
@@ -249,7 +310,8 @@ TEST_CASE("cached_attention is right for random sequences", "[workloads][cached_
       using T = decltype(type);
       INFO(leg << ", " << name(element_type<T>()) << ", " << shape.heads << " heads of " << shape.head_size
                << " and " << shape.value_size << ", " << key_heads << " of keys, " << sequences.size()
-               << " sequences, capacity " << capacity << ", causal " << options.causal << ", seed " << seed);
+               << " sequences, capacity " << capacity << ", causal " << options.causal << ", window "
+               << options.window << ", softcap " << options.softcap << ", seed " << seed);
       CHECK(differing_batch(batch_of<T>(shape, sequences, capacity, seed, options), leg) == "");
     });
   }
@@ -285,27 +347,69 @@ TEST_CASE("cached_attention gives a row the same bits alone, in any batch and to
       using T = decltype(type);
       INFO(leg << ", " << name(element_type<T>()));
       if (leg == "cuda" && !std::is_same_v<T, bfloat16>) return;
-      const SequenceBatch<T> b = batch_of<T>({10, 2, 33, 20}, sequences, 310, 41);
-      SequenceBatch<T> together = b;
-      const std::vector<T> all = attended(together, leg);
-      for (std::size_t s = 0; s < sequences.size(); ++s) {
-        INFO("sequence " << s);
-        SequenceBatch<T> alone = part_of(b, s, 0, sequences[s].added);
-        CHECK(equal_rows(attended(alone, leg), all, b.offsets[s] * b.result_columns()));
-        SequenceBatch<T> cache = b;
-        for (std::uint32_t i = 0; i < sequences[s].added; ++i) {
-          SequenceBatch<T> one = part_of(cache, s, i, i + 1);
-          CHECK(equal_rows(attended(one, leg), all, (b.offsets[s] + i) * b.result_columns()));
-          cache.key_cache = one.key_cache;
-          cache.value_cache = one.value_cache;
+      for (const std::uint64_t window : {0u, 5u, 270u}) {
+        INFO("window " << window);
+        const SequenceOptions options{.window = window, .softcap = window == 5 ? 3.0f : 0.0f};
+        const SequenceBatch<T> b = batch_of<T>({10, 2, 33, 20}, sequences, 310, 41, options);
+        SequenceBatch<T> together = b;
+        const std::vector<T> all = attended(together, leg);
+        for (std::size_t s = 0; s < sequences.size(); ++s) {
+          INFO("sequence " << s);
+          SequenceBatch<T> alone = part_of(b, s, 0, sequences[s].added);
+          CHECK(equal_rows(attended(alone, leg), all, b.offsets[s] * b.result_columns()));
+          SequenceBatch<T> cache = b;
+          for (std::uint32_t i = 0; i < sequences[s].added; ++i) {
+            SequenceBatch<T> one = part_of(cache, s, i, i + 1);
+            CHECK(equal_rows(attended(one, leg), all, (b.offsets[s] + i) * b.result_columns()));
+            cache.key_cache = one.key_cache;
+            cache.value_cache = one.value_cache;
+          }
+        }
+        // Without a cache, too.
+        SequenceBatch<T> ragged = batch_of<T>({4, 2, 33, 20}, {{270, 0}, {3, 0}}, 0, 42, options);
+        const std::vector<T> both = attended(ragged, leg);
+        for (std::size_t s = 0; s < 2; ++s) {
+          SequenceBatch<T> alone = part_of(ragged, s, 0, ragged.offsets[s + 1] - ragged.offsets[s]);
+          CHECK(equal_rows(attended(alone, leg), both, ragged.offsets[s] * ragged.result_columns()));
         }
       }
-      // Without a cache, too.
-      SequenceBatch<T> ragged = batch_of<T>({4, 2, 33, 20}, {{270, 0}, {3, 0}}, 0, 42);
-      const std::vector<T> both = attended(ragged, leg);
-      for (std::size_t s = 0; s < 2; ++s) {
-        SequenceBatch<T> alone = part_of(ragged, s, 0, ragged.offsets[s + 1] - ragged.offsets[s]);
-        CHECK(equal_rows(attended(alone, leg), both, ragged.offsets[s] * ragged.result_columns()));
+    });
+}
+
+TEST_CASE("attention of sequences has the same bits with a window of all keys as without one",
+          "[workloads][cached_attention]") {
+  for (const std::string& leg : legs()) {
+    INFO(leg);
+    SequenceBatch<half> b = batch_of<half>({4, 2, 9}, {{3, 0}, {300, 0}, {1, 0}}, 0, 43);
+    const std::vector<half> all = attended(b, leg);
+    for (const std::uint64_t window : {300u, 301u, 5000u}) {
+      b.options.window = window;
+      CHECK(equal_bits(attended(b, leg), all));
+    }
+    b.options.window = 299;
+    CHECK_FALSE(equal_bits(attended(b, leg), all));
+  }
+}
+
+TEST_CASE("attention of sequences has no effect of what is before a window",
+          "[workloads][cached_attention]") {
+  for (const std::string& leg : legs())
+    for_float_types([&](auto type) {
+      using T = decltype(type);
+      INFO(leg << ", " << name(element_type<T>()));
+      const SequenceBatch<T> b = batch_of<T>({4, 2, 6, 5}, {{2, 290}}, 300, 44, {.window = 40});
+      SequenceBatch<T> same = b;
+      const std::vector<T> before = attended(same, leg);
+      // Row 0 is at place 290 and sees the places from 251 on. Large keys would have all the weight.
+      const std::size_t slot = b.slots[0] * b.capacity;
+      for (const float other : {undefined, 1000.0f, -1000.0f}) {
+        INFO("keys and values before the window are " << other);
+        SequenceBatch<T> changed = b;
+        std::fill_n(changed.key_cache.begin() + static_cast<std::ptrdiff_t>(slot * b.key_columns()),
+                    251 * b.key_columns(), T(other));
+        std::fill_n(changed.value_cache.begin() + static_cast<std::ptrdiff_t>(slot * b.value_columns()),
+                    251 * b.value_columns(), T(other));
+        CHECK(equal_bits(attended(changed, leg), before));
       }
     });
 }
@@ -620,6 +724,11 @@ TEST_CASE("cached_attention refuses sizes that do not match, and sequences that 
   CHECK(refused({4, 1, 3}) == "Keys (30 elements)" + of + "are not 5 rows of 1 heads of 3.");
   CHECK(refused({4, 2, 3, 2}) == "Values (30 elements)" + of + "are not 5 rows of 2 heads of 2.");
   CHECK(refused({4, 2, 3}, {.scale = infinity}) == "Scale (inf)" + of + "is not finite.");
+  CHECK(refused({4, 2, 3}, {.causal = false, .window = 4}) ==
+        "Window (4)" + of + "requires causal attention.");
+  for (const float odd : {-1.0f, 1e-39f, infinity, undefined})
+    CHECK(refused({4, 2, 3}, {.softcap = odd}) ==
+          "Softcap (" + std::to_string(odd) + ")" + of + "is neither 0 nor finite and at least 2^-126.");
   out.pop_back();
   CHECK(refused() == "Results (59 elements)" + of + "are not 5 rows of 4 heads of 3.");
   out.push_back(0);
@@ -659,13 +768,16 @@ TEST_CASE("cached_attention refuses sizes that do not match, and sequences that 
   std::vector<float> of_keys((1 << 18) + 1), of_values(of_keys.size()), result(1024);
   const std::vector<std::uint32_t> whole{0, 1}, slot{0};
   const Array<std::uint32_t> unseen = the_runtime().array(slot);
+  SequenceOptions options;
   const auto long_cache = [&](std::uint64_t rows) {
     return refusal(workloads::cached_attention(
         one, key, key, whole,
         {std::span(of_keys).first(rows), std::span(of_values).first(rows), slot, unseen, rows}, result,
-        {1024, 1, 1}));
+        {1024, 1, 1}, options));
   };
   CHECK(long_cache(1 << 18) == "not refused");
   CHECK(long_cache((1 << 18) + 1) ==
         "Number of heads times the longest sequence (268436480)" + of + "exceeds the limit (268435456).");
+  options.window = 1 << 17;  // bounds the keys of a row
+  CHECK(long_cache((1 << 18) + 1) == "not refused");
 }

@@ -317,6 +317,41 @@ TEST_CASE("transformer_block is right for decoders and encoders of each type", "
     });
 }
 
+TEST_CASE("transformer_block is right with scaled rotations, a window and capped scores",
+          "[workloads][transformer]") {
+  const std::vector<float> factors{1, 1.5f, 2, 4.25f, 8};
+  workloads::DecoderOptions scaled, windowed, all;
+  scaled.rope->factors = factors;
+  scaled.rope->scale = 0.25;
+  windowed.window = 4;
+  all.rope = workloads::RopeOptions{.base = 500,
+                                    .layout = workloads::RopeLayout::neighbours,
+                                    .factors = factors,
+                                    .scale = 0.5,
+                                    .yarn = workloads::RopeYarn{.original_context = 64, .beta_fast = 4},
+                                    .magnitude = 0.9};
+  all.window = 3;
+  all.softcap = 1.5f;
+  const std::vector<std::uint32_t> offsets{0, 5, 5, 6, 19};
+  for (const std::string& leg : legs())
+    for_float_types([&](auto type) {
+      using T = decltype(type);
+      INFO(leg << ", " << name(element_type<T>()));
+      const auto blocks = blocks_of<T>(odd_shape, 1, 150);
+      for (const workloads::DecoderOptions& options : {scaled, windowed, all})
+        CHECK(differing_decoder(blocks, offsets, 13, leg, options) == "");
+      // These options are no small change.
+      const auto x = exact_numbers(elements<T>(19 * odd_shape.width, 13));
+      const auto plain = reference::transformer_block(x, offsets, blocks[0].decoder(), blocks[0].shape);
+      for (const workloads::DecoderOptions& options : {scaled, windowed, all}) {
+        const auto other =
+            reference::transformer_block(x, offsets, blocks[0].decoder(), blocks[0].shape, options);
+        const Bound bound = bound_of_rows<float>(plain, odd_shape.width, 1);
+        CHECK(difference(std::vector<float>(other.begin(), other.end()), plain, bound) != "");
+      }
+    });
+}
+
 TEST_CASE("transformer_block is right for quantized weights", "[workloads][transformer]") {
   for (const std::string& leg : legs())
     for (const Quantization& kind : block_kinds) {
@@ -598,6 +633,15 @@ TEST_CASE("transformer_block refuses arguments that do not match", "[workloads][
   options = {};
   options.rope->base = 1;
   CHECK(refused() == "Base (1.000000)" + of + "is not finite and at least 2.");
+  options = {};
+  options.rope->scale = 2;
+  CHECK(refused() == "Scale (2.000000)" + of + "is not between 0.000001 and 1.");
+  options = {};
+  options.rope->factors = Read<float>(short_norm);
+  CHECK(refused() == "Frequency factors (95 elements)" + of + "are not those of 8 pairs.");
+  options = {};
+  options.softcap = -1;
+  CHECK(refused() == "Softcap (-1.000000)" + of + "is neither 0 nor finite and at least 2^-126.");
   options = {};
   offsets = {0, 2, 6};
   CHECK(refused() == "Offset 2 (6)" + of + "is not the number of rows (5).");

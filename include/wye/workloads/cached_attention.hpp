@@ -26,6 +26,10 @@ struct SequenceShape {
 struct SequenceOptions {
   std::optional<float> scale = std::nullopt;  ///< of scores; unset: 1 / sqrt(head_size)
   bool causal = true;  ///< a query sees keys up to its own place; otherwise all keys of its sequence
+  /// A query at place p sees the keys of places k with p - window < k <= p; 0: all up to p. Requires
+  /// `causal`.
+  std::uint64_t window = 0;
+  float softcap = 0;  ///< scaled scores s become softcap tanh(s / softcap); 0: they do not change
 };
 
 /// A cache: keys [slots, capacity, key_value_heads, head_size] and values [slots, capacity,
@@ -41,9 +45,9 @@ struct KeyValueCache {
   std::uint64_t capacity = 0;  ///< tokens of a slot
 };
 
-/// Appends k and v to the cache. Then sets each row of out to softmax(q k^T scale) v over the keys that it sees.
-/// Row i of sequence s is row offsets[s] + i of q, k, v and out. Its place in the slot is cached[s] + i. It sees the places
-/// up to its own.
+/// Appends k and v to the cache. Then sets each row of out to softmax(q k^T scale) v over the keys that it sees, or to
+/// softmax(softcap tanh(q k^T scale / softcap)) v. Row i of sequence s is row offsets[s] + i of q, k, v and out. Its place in the
+/// slot is cached[s] + i. It sees the places up to its own, with a window the last `window` of these. The cache keeps all keys.
 ///
 ///     // 8 requests, of which some begin (all tokens of a prompt) and others go on (one token).
 ///     for (const Request& r : requests) {               // offsets begins with 0
@@ -64,19 +68,23 @@ struct KeyValueCache {
 /// Bound:   that of `attention` for the keys that a row sees. Weights are not rounded to 16 bits. Values of 256 keys are added
 ///          up before they are divided, relative to the largest score among these: from 2^128 on that is infinity.
 ///          A row with a score that is NaN or +infinity becomes NaN. Otherwise a score of -infinity has the weight 0, and a
-///          row with no other scores becomes NaN. NaN and infinities of v count if their weight is not 0. If it is 0, or
+///          row with no other scores becomes NaN. With a softcap, infinite scores count as softcap or -softcap, and the bound has
+///          2^-18 of the size of a score more in e. NaN and infinities of v count if their weight is not 0. If it is 0, or
 ///          below exp(-87) of the row's largest, they may make NaN in their column or not. Places that a row does not see
 ///          have no effect on it.
 /// Bits:    the same device gives the same bits for a row, alone and beside any other sequences. With `causal`, so it does if
-///          a sequence is appended in one job or in several: stretches of 256 keys begin at multiples of 256.
+///          a sequence is appended in one job or in several: stretches of 256 keys begin at multiples of 256. A window of all
+///          keys or more gives the bits of none.
 /// Cost:    reads the keys and values of a sequence once for each row and each 4 query heads of a key/value head: best for
 ///          one new token per sequence, which memory bounds. Memory for 4 (value_size + 2) bytes per row, head and 256 keys of
 ///          the longest sequence, or of `capacity` if `offsets` or `cached` is not in host memory. Beyond 32 MiB, rows take
-///          several steps.
+///          several steps. With a window, reads and memory are those of at most window + 255 keys.
 /// Errors:  invalid_argument (sizes that do not match, heads that do not divide, a size beyond its limit, a scale that is
-///          not finite, memory that overlaps; in host memory also offsets that decrease or end elsewhere, a slot that does
-///          not exist or is used twice, a sequence that is longer than the cache).
-/// Source:  Dao et al., FlashAttention, arXiv:2205.14135; Ainslie et al., GQA, arXiv:2305.13245.
+///          not finite, a window without `causal`, a softcap that is neither 0 nor finite and at least 2^-126, memory that
+///          overlaps; in host memory also offsets that decrease or end elsewhere, a slot that does not exist or is used twice, a
+///          sequence that is longer than the cache).
+/// Source:  Dao et al., FlashAttention, arXiv:2205.14135; Ainslie et al., GQA, arXiv:2305.13245. Beltagy et al., Longformer,
+///          arXiv:2004.05150, section 3.1 (window). Gemma team, Gemma 2, arXiv:2408.00118, section 2 (softcap).
 WYE_API Job cached_attention(Read<float> q, Read<float> k, Read<float> v, Read<std::uint32_t> offsets,
                              KeyValueCache<float> cache, Write<float> out, SequenceShape shape,
                              SequenceOptions options = {});

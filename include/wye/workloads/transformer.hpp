@@ -53,7 +53,9 @@ struct DecoderOptions {
   float epsilon = 1e-5f;                            ///< of both norms, at least 2^-126
   std::optional<RopeOptions> rope = RopeOptions{};  ///< of queries and keys; unset: they are not rotated
   std::optional<float> scale = std::nullopt;        ///< of scores; unset: 1 / sqrt(head_size)
-  bool int8_x = false;  ///< products with quantized weights round their other factor to blocks q8_0
+  bool int8_x = false;       ///< products with quantized weights round their other factor to blocks q8_0
+  std::uint64_t window = 0;  ///< of `SequenceOptions`: the most keys that a row sees; 0: all
+  float softcap = 0;         ///< of `SequenceOptions`: the limit of scores; 0: none
 };
 
 /// Weights of a block of an encoder, and their biases.
