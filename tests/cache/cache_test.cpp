@@ -474,7 +474,7 @@ TEST_CASE("a deadline that has passed starts no build, and a hit needs none", "[
   clock.advance(1s);
   const auto cache = open({.clock = &clock});
   const auto device = std::make_shared<DoubleDevice>();
-  const auto scale = program("scale");
+  const auto scale = program("scale", false);  // it is built on this thread
   const auto late = cache->provide(scale, device, clock.now());
   REQUIRE_FALSE(late);
   CHECK(late.error().code() == Errc::timed_out);
