@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "device/backend.hpp"
 #include "device/pending_signals.hpp"
 
 namespace wye::inline v0::device {
@@ -150,6 +151,17 @@ std::string lacking(const AdapterInfo& adapter, Features needs) {
   if (failed.empty()) return to_string(absent);
   std::string text = absent.empty() ? std::string() : to_string(absent) + ", and ";
   return text + to_string(failed) + ", which failed the check of the device";
+}
+
+Result<std::shared_ptr<DeviceBase>> DeviceBase::open_again() const {
+  const BackendEntry* const entry = find_backend(info_.backend);
+  if (entry && entry->make)
+    for (const Discovered& one : entry->make()->discover({})) {
+      if (!one.adapter || one.info.device_uuid != info_.device_uuid) continue;
+      auto opened = one.adapter->open();
+      if (!opened || (*opened)->driver_identity() == driver_identity()) return opened;
+    }
+  return Error(Errc::unavailable, base::text("The adapter of device '{}' is not found again.", info_.id));
 }
 
 Digest DeviceBase::driver_identity() const {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/child_process.hpp"
 #include "base/digest.hpp"
 #include "base/logger.hpp"
 #include "cache/cache.hpp"
@@ -20,10 +21,12 @@
 namespace wye::inline v0::runtime {
 
 /// Makes the checks of `device` that `qualify` lists. Sets `lacks_compiler` if a check was skipped
-/// for that reason.
+/// for that reason. Calls `reach`, unless it is empty, with the number of each check, from 1, before
+/// its begin. It is not called after this function returned.
 /// Errors: those of `qualify`.
 Result<QualificationReport> run_checks(const std::shared_ptr<device::DeviceBase>& device,
-                                       Duration check_timeout, bool& lacks_compiler);
+                                       Duration check_timeout, bool& lacks_compiler,
+                                       base::ReachStep reach = {});
 
 /// Encodes the checks of a report as text for storage, and decodes them. Decoding returns nothing
 /// for all other text, and for a device that did not complete a check more than a day ago.
@@ -48,6 +51,7 @@ class DeviceQualifier final : public device::Qualifier {
   Result<QualificationReport> find_or_make(const std::shared_ptr<device::DeviceBase>& device,
                                            const Digest& key);
   std::optional<QualificationReport> load(const Digest& key);
+  void save(const device::DeviceBase& device, const Digest& key, const QualificationReport& report);
 
   const std::shared_ptr<cache::Cache> cache_;
   const Qualification rule_;

@@ -116,7 +116,7 @@ struct CacheMetrics {
   std::uint64_t disk_evictions =
       0;                           ///< files that this cache removed to keep the directory within its bounds
   Duration saved{};                ///< for each hit, the time of the build or load that it avoided
-  std::uint64_t deaths = 0;        ///< builds that had ended an earlier process
+  std::uint64_t deaths = 0;        ///< builds in which an earlier process had ended
   std::uint64_t driver_loads = 0;  ///< devices whose driver received its code of an earlier process
   std::uint64_t bundle_hits = 0;   ///< artefact found in a bundle
 
@@ -238,8 +238,9 @@ class WYE_API ShaderCache {
 
   /// Returns the executable of `kernel` on `device`; builds it if there is none. An entry in use is
   /// never evicted. A failure of the compiler or device is returned again for ten minutes, or until
-  /// `clear`. With a directory, a kernel whose build ended two processes in a row fails in all of
-  /// them: see `CacheMetrics::deaths`. If `deadline` passes first, the build continues, and later
+  /// `clear`. With a directory, a build in which an earlier process has ended runs in a child process
+  /// first (docs/memory-and-lifetime.md). If it crashes there too, it fails in all processes for an
+  /// hour: see `CacheMetrics::deaths`. If `deadline` passes first, the build continues, and later
   /// calls use its result.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out,
   ///         closed.

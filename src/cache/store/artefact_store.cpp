@@ -111,13 +111,13 @@ BuildMarks* ArtefactStore::marks() {
 MarkedBuild ArtefactStore::mark(const Digest& what, const Claim& claim) {
   BuildMarks* const all = claim.lock ? marks() : nullptr;
   if (!all) return {};
-  const auto deaths = all->begin(what);
+  const auto deaths = all->settle(what);
   return deaths ? MarkedBuild(all, what, *deaths) : MarkedBuild();
 }
 
-unsigned ArtefactStore::deaths(const Digest& what) {
+Deaths ArtefactStore::deaths(const Digest& what) {
   BuildMarks* const all = marks();
-  return all ? all->deaths(what).value_or(0) : 0;
+  return all ? all->deaths(what).value_or(Deaths{}) : Deaths{};
 }
 
 void ArtefactStore::clear_deaths() {
