@@ -452,7 +452,7 @@ Digest key_of(const device::DeviceBase& device) {
 }  // namespace
 
 std::optional<QualificationReport> DeviceQualifier::load(const Digest& key) {
-  const auto bytes = cache_->store()->get(key);
+  const auto bytes = cache_->store()->get_report(key);
   if (!bytes) return std::nullopt;
   const auto record = cache::decode_driver(*bytes, key);
   if (!record) return std::nullopt;
@@ -466,10 +466,11 @@ void DeviceQualifier::save(const device::DeviceBase& device, const Digest& key,
                            const QualificationReport& report) {
   const std::string text = encode(report);
   const auto bytes = std::as_bytes(std::span(text));
-  cache_->store()->put(key, cache::encode(cache::DriverRecord{.device = "checks of " + device.info().name,
-                                                              .driver = device.info().driver,
-                                                              .bytes = {bytes.begin(), bytes.end()}},
-                                          key));
+  cache_->store()->put_report(key,
+                              cache::encode(cache::DriverRecord{.device = "checks of " + device.info().name,
+                                                                .driver = device.info().driver,
+                                                                .bytes = {bytes.begin(), bytes.end()}},
+                                            key));
 }
 
 namespace {
@@ -555,7 +556,7 @@ Result<QualificationReport> DeviceQualifier::find_or_make(const std::shared_ptr<
   cache::Claim claim;
   cache::MarkedBuild mark;
   if (store) {
-    if (rule_ == Qualification::again) store->drop(key);
+    if (rule_ == Qualification::again) store->drop_report(key);
     claim = store->claim(key, Clock::steady().now() + claim_timeout);
     if (uses_stored && claim.waited)
       if (auto stored = load(key)) return *std::move(stored);

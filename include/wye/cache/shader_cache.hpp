@@ -74,10 +74,12 @@ struct CacheOptions {
   /// false: if there is no directory, or it cannot be used, the cache opens in memory only, with a
   /// warning in the log.
   bool require_directory = true;
-  Bytes memory = Bytes{256ull << 20};    ///< limit of the live executables
-  std::uint32_t kernels = 1000;          ///< limit of the live executables
-  Eviction eviction = Eviction::lru;     ///< in memory
-  Bytes disk = Bytes{1ull << 30};        ///< limit of the files in the directory; zero stores nothing
+  Bytes memory = Bytes{256ull << 20};  ///< limit of the live executables
+  std::uint32_t kernels = 1000;        ///< limit of the live executables
+  Eviction eviction = Eviction::lru;   ///< in memory
+  /// Limits the files in the directory; zero stores nothing. Reports of checked GPUs, of 3 KB each,
+  /// have a limit of their own: 1 MiB.
+  Bytes disk = Bytes{1ull << 30};
   std::uint32_t disk_kernels = 100'000;  ///< limit of the files in the directory
   /// Waits for the disk, so that files survive a power cut. Otherwise a damaged file is detected
   /// and its kernel built again.

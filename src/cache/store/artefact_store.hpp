@@ -78,9 +78,14 @@ class MarkedBuild {
 /// Threads: thread-safe.
 class ArtefactStore {
  public:
-  /// Claims are places of the file `locks`. If the path is empty, every process may build.
-  ArtefactStore(std::shared_ptr<BlobStore> blobs, std::string locks, base::Logger log)
-      : blobs_(std::move(blobs)), locks_(std::move(locks)), log_(std::move(log)) {}
+  /// Claims are places of the file `locks`. If the path is empty, every process may build. `reports`
+  /// keeps the reports of checked devices; if it is null, `blobs` does.
+  ArtefactStore(std::shared_ptr<BlobStore> blobs, std::string locks, base::Logger log,
+                std::shared_ptr<BlobStore> reports = nullptr)
+      : blobs_(std::move(blobs)),
+        reports_(reports ? std::move(reports) : blobs_),
+        locks_(std::move(locks)),
+        log_(std::move(log)) {}
 
   struct Loaded {
     std::optional<device::Artefact> artefact;
@@ -93,6 +98,10 @@ class ArtefactStore {
   bool put(const Digest& key, std::span<const std::byte> blob);
   /// Removes the blob under `key` and its deaths.
   void drop(const Digest& key);
+  /// The same for the reports of checked devices.
+  std::optional<std::vector<std::byte>> get_report(const Digest& key);
+  bool put_report(const Digest& key, std::span<const std::byte> report);
+  void drop_report(const Digest& key);
   /// Returns whether an artefact is stored under `key`. Changes nothing.
   bool holds(const Digest& key);
   /// Waits for `key` until `clock` shows `until`.
@@ -109,7 +118,11 @@ class ArtefactStore {
  private:
   BuildMarks* marks();
   void log_once(std::string_view what, const Error& error);
+  std::optional<std::vector<std::byte>> get_from(BlobStore& store, const Digest& key);
+  bool put_to(BlobStore& store, const Digest& key, std::span<const std::byte> blob);
+  void drop_from(BlobStore& store, const Digest& key);
   std::shared_ptr<BlobStore> blobs_;
+  std::shared_ptr<BlobStore> reports_;
   std::string locks_;
   base::Logger log_;
   std::atomic<bool> said_{false};
