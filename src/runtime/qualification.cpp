@@ -439,6 +439,59 @@ std::optional<QualificationReport> decode(std::string_view text) {
 
 namespace {
 
+/// The reports of usable devices that this process has checked without a store. They have a fixed
+/// number of places in static memory: nothing is freed at the end of the process, or left behind if
+/// the library is unloaded.
+/// Threads: thread-safe.
+class ProcessReports {
+ public:
+  std::optional<QualificationReport> find(const Digest& key) {
+    const std::lock_guard lock(mutex_);
+    const Place* const place = at(key);
+    if (!place) return std::nullopt;
+    auto report = decode({place->text.data(), place->size});
+    if (report) report->is_stored = true;
+    return report;
+  }
+  /// Replaces the oldest report if there is no place left. Does not keep a report that is too long.
+  void keep(const Digest& key, const QualificationReport& report) {
+    const std::string text = encode(report);
+    const std::lock_guard lock(mutex_);
+    Place* place = at(key);
+    if (text.size() > longest) return forget(place);
+    if (!place) place = &places_[next_++ % places_.size()];
+    place->key = key;
+    place->size = text.size();
+    std::copy(text.begin(), text.end(), place->text.begin());
+  }
+  void forget(const Digest& key) noexcept {
+    const std::lock_guard lock(mutex_);
+    forget(at(key));
+  }
+
+ private:
+  static constexpr std::size_t longest = 6000;  // that of lavapipe has 1,200 bytes
+  struct Place {
+    Digest key;
+    std::size_t size = 0;  // 0: free
+    std::array<char, longest> text{};
+  };
+  Place* at(const Digest& key) noexcept {
+    for (Place& place : places_)
+      if (place.size != 0 && place.key == key) return &place;
+    return nullptr;
+  }
+  static void forget(Place* place) noexcept {
+    if (place) place->size = 0;
+  }
+
+  std::mutex mutex_;
+  std::array<Place, 16> places_{};  // under `mutex_`
+  std::size_t next_ = 0;            // likewise
+};
+
+constinit base::PerProcess<ProcessReports> process_reports;
+
 /// Returns the key of a report: of the checks, the device with its features, and the build of its
 /// driver.
 Digest key_of(const device::DeviceBase& device) {
@@ -553,6 +606,8 @@ Result<QualificationReport> DeviceQualifier::find_or_make(const std::shared_ptr<
   const bool uses_stored = store && rule_ == Qualification::stored;
   if (uses_stored)
     if (auto stored = load(key)) return *std::move(stored);
+  if (shares() && rule_ == Qualification::stored)
+    if (auto known = process_reports.get().find(shared_key(key))) return *std::move(known);
   cache::Claim claim;
   cache::MarkedBuild mark;
   if (store) {
@@ -575,6 +630,8 @@ Result<QualificationReport> DeviceQualifier::find_or_make(const std::shared_ptr<
                            [&](std::uint8_t check) { mark.reach(check); });
   // Without its compiler a check is missing, and made when there is one.
   if (report && store && !lacks_compiler) save(*device, key, *report);
+  if (report && shares() && !lacks_compiler && report->passed())
+    process_reports.get().keep(shared_key(key), *report);
   return report;
 }
 
@@ -604,6 +661,7 @@ Result<void> DeviceQualifier::qualify(const std::shared_ptr<device::DeviceBase>&
     lock.lock();
     if (known() == made_.end()) made_.push_back({key, report});
   }
+  if (shares() && report.passed()) trusted_.push_back({device->ref().generation, shared_key(key)});
   lock.unlock();
   for (const QualificationCheck& check : report.checks) {
     if (check.state == CheckState::passed || check.state == CheckState::skipped) continue;
@@ -615,6 +673,18 @@ Result<void> DeviceQualifier::qualify(const std::shared_ptr<device::DeviceBase>&
   device->withdraw(report.failed_features());
   device->limit_loops(report.loop_iterations);
   return {};
+}
+
+void DeviceQualifier::note_loss(const device::DeviceBase& device) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const Trusted& one : trusted_)
+    if (one.generation == device.ref().generation) process_reports.get().forget(one.shared_key);
+}
+
+bool DeviceQualifier::shares() const noexcept { return settings_ && !cache_->store(); }
+
+Digest DeviceQualifier::shared_key(const Digest& key) const {
+  return Hasher().add(key.bytes).add(std::string_view(*settings_)).finish();
 }
 
 std::vector<QualificationReport> DeviceQualifier::reports() const {

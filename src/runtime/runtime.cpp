@@ -94,7 +94,8 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
     if (!cache) return std::move(cache).error();
     auto qualifier = std::make_shared<runtime::DeviceQualifier>(
         cache::share(*cache), options.qualification,
-        base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}));
+        base::Logger(options.log, {.level = LogLevel::trace, .rooms = {}}),
+        base::text("{}\n{}", options.pool.cuda_driver, options.pool.validate_driver));
     auto opened = pool::Pool::open(std::move(options.pool), qualifier);
     if (!opened) return std::move(opened).error();
     auto pool = detail::Internals::make<ContextPool>(std::move(*opened));

@@ -104,6 +104,8 @@ FaultyDevice::Fault miscompiles(std::uint16_t from, std::uint16_t to) {
   };
 }
 
+std::optional<Error> no_fault(device::Artefact&) { return std::nullopt; }
+
 /// Names the checks with `state`.
 std::vector<std::string> names(const QualificationReport& report, CheckState state) {
   std::vector<std::string> names;
@@ -336,6 +338,80 @@ TEST_CASE("a runtime checks its Vulkan device once per build of the driver", "[r
   CHECK_FALSE(reports(Qualification::again).at(0).is_stored);
 }
 
+TEST_CASE("a process without a store checks a usable device once for all its runtimes",
+          "[runtime][qualification]") {
+  const auto real = vulkan();
+  if (!real) return;
+  int checks = 0;
+  const auto counting = [&](FaultyDevice::Fault fault = no_fault) {
+    return faulty(
+        real, [&checks, fault](device::Artefact& artefact) { return ++checks, fault(artefact); }, "shared 1");
+  };
+  const auto qualifier = [](Qualification rule = Qualification::stored,
+                            std::optional<std::string> settings = "settings") {
+    return DeviceQualifier(cache::Cache::open({}).value(), rule, quiet, std::move(settings));
+  };
+  const auto made_by = [&](DeviceQualifier used, FaultyDevice::Fault fault = no_fault) {
+    checks = 0;
+    CHECK(used.qualify(counting(fault)));
+    REQUIRE(used.reports().size() == 1);
+    CHECK(used.reports()[0].is_stored == (checks == 0));
+    CHECK(used.reports()[0].checks.size() == 2 + runtime::kernel_checks().size());
+    return checks;
+  };
+  SECTION("the next runtime finds the report, and a runtime with other settings or another rule checks") {
+    const int all = made_by(qualifier());
+    CHECK(all > 7);
+    CHECK(made_by(qualifier()) == 0);
+    CHECK(made_by(qualifier(Qualification::stored, "others")) == all);
+    CHECK(made_by(qualifier(Qualification::stored, std::nullopt)) == all);
+    CHECK(made_by(qualifier(Qualification::again)) == all);
+    const TemporaryFolder folder;
+    CHECK(made_by(DeviceQualifier(cache_in(folder.path()), Qualification::stored, quiet, "settings")) == all);
+  }
+  SECTION("a device that was lost is checked by the next runtime") {
+    auto first = qualifier(Qualification::again);
+    const auto device = counting();
+    REQUIRE(first.qualify(device));
+    first.note_loss(*counting());  // another device
+    CHECK(made_by(qualifier()) == 0);
+    first.note_loss(*device);
+    CHECK(made_by(qualifier()) > 7);
+  }
+  SECTION("a device that is not usable is checked each time, and a feature that failed stays off") {
+    const auto refusing = [](const char* kernel) -> FaultyDevice::Fault {
+      return [kernel](device::Artefact& artefact) -> std::optional<Error> {
+        if (artefact.kernel == kernel) return Error(Errc::compile_failed, "The driver cannot compile it.");
+        return std::nullopt;
+      };
+    };
+    const auto device = faulty(real, refusing("check of barriers"), "shared 2");
+    CHECK_FALSE(qualifier().qualify(device));
+    CHECK(qualifier().qualify(faulty(real, no_fault, "shared 2")));
+    if (!real->info().features.has(Feature::int64)) return;
+    CHECK(qualifier().qualify(faulty(real, refusing("check of int64"), "shared 3")));
+    const auto again = faulty(real, no_fault, "shared 3");
+    CHECK(qualifier().qualify(again));
+    CHECK(again->info().failed_features == Features{Feature::int64});
+  }
+}
+
+TEST_CASE("a second runtime without a cache directory does not check its device again",
+          "[runtime][qualification]") {
+  if (!vulkan()) return;
+  const auto report = [](Qualification rule) {
+    const Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan"}}, .qualification = rule}).value();
+    return runtime.qualifications().at(0);
+  };
+  const auto first = report(Qualification::again), second = report(Qualification::stored);
+  CHECK_FALSE(first.is_stored);
+  CHECK(second.is_stored);
+  CHECK(second.checks == first.checks);  // with their times
+  CHECK(second.loop_iterations == first.loop_iterations);
+  CHECK(test::in_child([&] { return report(Qualification::stored).is_stored ? 1 : 0; },
+                       test::Leave::at_once) == test::success);  // another process
+}
+
 TEST_CASE("a driver that does not return costs the limit of one check", "[runtime][qualification][no_tsan]") {
   const auto real = vulkan();
   if (!real) return;
@@ -435,8 +511,6 @@ FaultyDevice::Fault at_barriers(std::function<void()> call) {
     return std::nullopt;
   };
 }
-
-std::optional<Error> no_fault(device::Artefact&) { return std::nullopt; }
 
 }  // namespace
 
