@@ -397,7 +397,7 @@ TEST_CASE("a process without a store checks a usable device once for all its run
 }
 
 TEST_CASE("a second runtime without a cache directory does not check its device again",
-          "[runtime][qualification]") {
+          "[runtime][qualification][no_sanitizer]") {
   if (!vulkan()) return;
   const auto report = [](Qualification rule) {
     const Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan"}}, .qualification = rule}).value();
