@@ -44,7 +44,7 @@ Result<std::vector<Listed>> list_all(const std::string& directory) {
   return files;
 }
 
-/// Returns whether it is the report of a device's checks: no kernel displaces it.
+/// Returns whether it is the report of a device's checks. Kernels do not displace it.
 bool is_report(const Listed& file) { return file.path.starts_with(DirectoryStore::reports); }
 
 /// Reads `file` and completes its description. Returns whether it still exists.
@@ -94,9 +94,10 @@ Result<RemovedFiles> trim_files(const std::string& directory, Bytes bytes, std::
   Bytes kept;
   std::uint64_t count = 0;
   bool full = false;
-  for (const Listed& listed : *all) {  // most recently used first
+  std::stable_partition(all->begin(), all->end(), is_report);
+  for (const Listed& listed : *all) {  // reports, then most recently used first
     bool is_removed = listed.is_temporary && listed.entry.age >= 1h;
-    if (!listed.is_temporary && !is_report(listed)) {
+    if (!listed.is_temporary) {
       full = full || count + 1 > files || kept + listed.entry.bytes > bytes;
       is_removed = full;
       if (!full) ++count, kept += listed.entry.bytes;
