@@ -1,16 +1,22 @@
 #include "base/worker.hpp"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <ucontext.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cfenv>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <system_error>
 #include <utility>
 
 #include "base/cancellation.hpp"
+#include "base/float_environment.hpp"
 #include "base/text.hpp"
 
 namespace wye::inline v0::base {
@@ -90,6 +96,65 @@ Worker::~Worker() {
   } else {
     pthread_join(*thread_, nullptr);
   }
+}
+
+namespace {
+
+/// The stack of a call: memory of the system, used as it is needed, above a page that cannot be
+/// accessed.
+class OwnStack {
+ public:
+  explicit OwnStack(std::size_t bytes)
+      : bytes_(bytes + page),
+        memory_(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0)) {
+    if (*this) ::mprotect(memory_, page, PROT_NONE);
+  }
+  OwnStack(const OwnStack&) = delete;
+  ~OwnStack() {
+    if (*this) ::munmap(memory_, bytes_);
+  }
+  explicit operator bool() const noexcept { return memory_ != MAP_FAILED; }
+
+  /// Calls `body` on this stack.
+  void call(const std::function<void()>& body) noexcept {
+    ucontext_t inside{}, caller{};
+    ::getcontext(&inside);
+    inside.uc_stack.ss_sp = memory_;
+    inside.uc_stack.ss_size = bytes_;
+    inside.uc_link = &caller;
+    // A context takes its arguments as ints.
+    const auto address = reinterpret_cast<std::uintptr_t>(&body);
+    ::makecontext(&inside, reinterpret_cast<void (*)()>(&enter), 2, static_cast<unsigned>(address >> 32),
+                  static_cast<unsigned>(address));
+    ::swapcontext(&caller, &inside);
+  }
+
+ private:
+  static constexpr std::size_t page = 64 << 10;  // the largest of a supported system
+  static void enter(unsigned high, unsigned low) noexcept {
+    const std::uintptr_t address = std::uintptr_t{high} << 32 | low;
+    (*reinterpret_cast<const std::function<void()>*>(address))();
+  }
+
+  const std::size_t bytes_;
+  void* const memory_;
+};
+
+}  // namespace
+
+Result<void> call_on_stack(Bytes stack, std::string name, const std::function<void()>& body) {
+  auto started = Worker::start(std::move(name), body, stack);
+  if (started) return {};  // its destructor waits for the end
+  const auto& native = started.error().native();
+  if (!native || native->number != EAGAIN) return std::move(started).error();
+  const CancellationHeld held;
+  const DefaultFloatEnvironment environment;
+  if (stack.count == 0) return body(), Result<void>();
+  OwnStack own(stack.count);
+  if (!own) return std::move(started).error();
+  own.call(body);
+  return {};
 }
 
 int Worker::alive() noexcept { return alive_count.get().load(); }

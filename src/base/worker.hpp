@@ -43,25 +43,26 @@ class Worker {
   Origin origin_;
 };
 
+/// Calls `body`, which must not throw, as `on_stack` does.
+Result<void> call_on_stack(Bytes stack, std::string name, const std::function<void()>& body);
+
 /// Runs `work` on a new thread with a stack of `stack` bytes and returns its Result. Recursive
-/// functions need it for deeply nested input if the caller's stack may be small.
-/// Errors: unavailable (no thread can be started).
+/// functions need it for deeply nested input if the caller's stack may be small. If the system has
+/// no thread left, `work` runs on the calling thread, which uses such a stack meanwhile.
+/// Errors: unavailable (the system has no memory for the stack either, or refuses its size).
 /// Cost:   about 30 us, and the used part of the stack.
 template <class F>
 std::invoke_result_t<F&> on_stack(Bytes stack, std::string name, F work) {
   std::optional<std::invoke_result_t<F&>> result;
   std::exception_ptr thrown;
-  {
-    const auto body = [&] {
-      try {
-        result.emplace(work());
-      } catch (...) {
-        thrown = std::current_exception();
-      }
-    };
-    const auto worker = Worker::start(std::move(name), body, stack);
-    if (!worker) return worker.error();
-  }
+  const auto body = [&] {
+    try {
+      result.emplace(work());
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+  };
+  if (auto called = call_on_stack(stack, std::move(name), body); !called) return std::move(called).error();
   if (thrown) std::rethrow_exception(thrown);
   return *std::move(result);
 }

@@ -44,6 +44,7 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options) {
     bundles.push_back(std::move(*opened));
   }
   std::shared_ptr<const DirectoryStore> directory;
+  std::shared_ptr<BlobStore> reports;
   std::string locks;
   if (!store && !options.directory.empty()) {
     auto opened =
@@ -53,12 +54,13 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options) {
     store = *opened;
     directory = std::move(*opened);
     locks = DirectoryStore::lock_file(options.directory);
+    if (options.disk != Bytes{} && options.disk_kernels != 0)  // otherwise nothing is stored
+      reports = DirectoryStore::of_reports(options.directory);
   }
   std::unique_ptr<ArtefactStore> artefacts;
   if (store)
-    artefacts =
-        std::make_unique<ArtefactStore>(std::move(store), std::move(locks),
-                                        base::Logger(options.log));
+    artefacts = std::make_unique<ArtefactStore>(std::move(store), std::move(locks), base::Logger(options.log),
+                                                std::move(reports));
   auto cache = base::make_own<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
   if (options.warm_compilers) cache->start_warming_compilers();
   return cache;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/cancellation.hpp"
+#include "base/child_process.hpp"
 #include "base/text.hpp"
 #include "cache/cache.hpp"
 #include "device/lane.hpp"
@@ -53,6 +54,71 @@ void make_all_code(const std::shared_ptr<device::ExecutableBase>& executable) {
   }
   (*lane)->dispatch(executable, arguments, Extent3(0));
   (void)(*lane)->wait(Instant::max()).has_value();
+}
+
+/// The steps of a build, for its mark.
+enum BuildStep : std::uint8_t { compiling = 1, creating, generating };
+
+/// Builds in a child process. Returns the last step that has not crashed there.
+std::vector<std::byte> build_in_child(const device::Program& program, const device::DeviceBase& device,
+                                      bool with_all_code, std::optional<device::Artefact> artefact,
+                                      const base::ReachStep& reach) {
+  const auto passed = [](BuildStep step) { return std::vector{std::byte{step}}; };
+  if (!artefact) {
+    reach(compiling);
+    auto made = program.build(device);
+    if (!made) return passed(generating);  // an error is no crash, and ends the build
+    artefact = std::move(*made);
+  }
+  reach(base::child_only_step);
+  auto opened = device.open_again();
+  if (!opened) return passed(compiling);
+  reach(creating);
+  auto executable = (*opened)->create_executable(*artefact);
+  if (executable && with_all_code) {
+    reach(generating);
+    make_all_code(*executable);
+  }
+  return passed(generating);
+}
+
+/// Decides about a build in which an earlier process has ended: a child process repeats it. Returns
+/// nothing if this process may build.
+std::optional<Error> refusal_after_deaths(const device::Program& program, const device::DeviceBase& device,
+                                          bool with_all_code, const std::optional<device::Artefact>& artefact,
+                                          MarkedBuild& marked) {
+  const Deaths& deaths = marked.deaths();
+  const auto refusal = [&](const std::string& reason, std::string_view next) {
+    return Error(
+        Errc::compile_failed,
+        base::text("Building kernel '{}' for '{}' {}. The next try is {}. It is earlier if the kernel, "
+                   "its compiler or the driver ({}) changes, or after ShaderCache::clear or "
+                   "'wyec cache clear'.",
+                   program.name(), device.info().id, reason, next, device.info().driver));
+  };
+  if (!deaths.crash && deaths.interrupted == 0) return std::nullopt;
+  if (!deaths.crash && marked.is_paused())
+    return refusal(base::text("ended {} processes. Whether it crashed or they were killed is not known",
+                              deaths.interrupted),
+                   base::text("{} min after the last one", deaths.pause()));
+  if (!deaths.crash) {
+    const base::ChildEnd end = base::run_in_child(
+        [&](const base::ReachStep& reach) {
+          return build_in_child(program, device, with_all_code, artefact, reach);
+        },
+        60s);
+    if (end.how == base::ChildEnd::How::completed &&
+        end.result.front() >= std::byte{deaths.step})  // the earlier process was killed
+      return marked.end(), std::nullopt;
+    if (end.how == base::ChildEnd::How::killed)
+      return Error(Errc::compile_failed, base::text("Kernel '{}' was not built for '{}'. {}", program.name(),
+                                                    device.info().id, end.why));
+    if (end.how != base::ChildEnd::How::crashed || end.step != deaths.step) return std::nullopt;
+    marked.note_crash(end.crash);
+  }
+  return refusal(base::text("crashes: it has ended a process that did nothing else, by {}",
+                            marked.deaths().crash->text()),
+                 "an hour after the last one");
 }
 
 }  // namespace
@@ -276,6 +342,7 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
   device::DeviceBase& device = *request.device;
   Instant start = clock_.now();
   const bool compiled = program.storable(device), stored = store_ && compiled;
+  const bool with_all_code = compiled && request.code == DriverCode::complete;
   Built built;
   std::optional<device::Artefact> artefact;
   if (compiled) load_bundled(digest, built, artefact);
@@ -306,28 +373,29 @@ Result<Cache::Built> Cache::try_build(const BuildRequest& request) {
   if (stored) drivers_->prepare(device);
   MarkedBuild marked;
   if (stored) marked = store_->mark(build_name(digest, device), artefact ? to_load : built.claim);
-  if (marked.deaths() != 0) {
-    const std::lock_guard lock(lock_);
-    ++table_.counted().deaths;
+  if (marked.deaths() != Deaths{}) {
+    {
+      const std::lock_guard lock(lock_);
+      ++table_.counted().deaths;
+    }
+    if (auto refused = refusal_after_deaths(program, device, with_all_code, artefact, marked))
+      return *std::move(refused);
   }
-  if (marked.refused())
-    return Error(Errc::compile_failed,
-                 base::text("Building kernel '{}' for '{}' ended its process {} times. The next try is an "
-                            "hour after the last one. "
-                            "It is earlier if the kernel, its compiler or the driver ({}) changes, or after "
-                            "ShaderCache::clear or "
-                            "'wyec cache clear'.",
-                            program.name(), device.info().id, marked.deaths(), device.info().driver));
   if (!artefact) {
+    marked.reach(compiling);
     auto made = program.build(device);
     if (!made) return std::move(made).error();
     artefact = std::move(*made);
   }
   if (artefact->host) built.tier = CacheTier::none;  // a host function needs no build
+  marked.reach(creating);
   auto executable = device.create_executable(*artefact);
   if (!executable) return std::move(executable).error();
   built.executable = std::move(*executable);
-  if (request.code == DriverCode::complete && compiled) make_all_code(built.executable);
+  if (with_all_code) {
+    marked.reach(generating);
+    make_all_code(built.executable);
+  }
   built.build_time = clock_.now() - start;
   built.compiled = compiled;
   if (stored && built.tier == CacheTier::built) built.to_store = std::move(artefact);

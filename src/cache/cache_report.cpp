@@ -69,8 +69,12 @@ std::string Cache::explain(const device::Program& asked, const device::DeviceBas
     if (bundle.find(*digest).artefact)
       return base::text("{}; its artefact is in the bundle '{}'.", known, bundle.path());
   if (!store_) return known + "; nothing is stored between processes.";
-  if (const unsigned deaths = store_->deaths(build_name(*digest, device)))
-    known += base::text("; making it ready ended {} process{}", deaths, deaths == 1 ? "" : "es");
+  const Deaths deaths = store_->deaths(build_name(*digest, device));
+  if (deaths.crash)
+    known += base::text("; making it ready crashed a process by {}", deaths.crash->text());
+  else if (deaths.interrupted != 0)
+    known += base::text("; {} process{} ended while making it ready", deaths.interrupted,
+                        deaths.interrupted == 1 ? "" : "es");
   return known + (store_->holds(*digest) ? "; its artefact is stored." : "; its artefact is not stored.");
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "device/backend.hpp"
 #include "device/pending_signals.hpp"
 
 namespace wye::inline v0::device {
@@ -164,6 +165,17 @@ Error not_found(std::string_view requested, std::span<const AdapterInfo* const> 
   }
   return Error(Errc::not_found, base::text("There is no device or backend '{}' (devices: {}; backends: {}).",
                                            requested, devices, backends));
+}
+
+Result<std::shared_ptr<DeviceBase>> DeviceBase::open_again() const {
+  const BackendEntry* const entry = find_backend(info_.backend);
+  if (entry && entry->make)
+    for (const Discovered& one : entry->make()->discover({})) {
+      if (!one.adapter || one.info.device_uuid != info_.device_uuid) continue;
+      auto opened = one.adapter->open();
+      if (!opened || (*opened)->driver_identity() == driver_identity()) return opened;
+    }
+  return Error(Errc::unavailable, base::text("The adapter of device '{}' is not found again.", info_.id));
 }
 
 Digest DeviceBase::driver_identity() const {

@@ -91,6 +91,10 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   std::optional<Error> refusal_by(NativeProbe probe);
   /// Returns the result that `refusal_by` has kept; nothing if there is none.
   std::optional<Error> known_refusal_by(NativeProbe probe) const;
+  /// Opens the adapter of this device again, with default options. A child of `fork` calls it: the
+  /// device of its parent cannot be used there.
+  /// Errors: unavailable (the adapter is not found); those of `Adapter::open`.
+  virtual Result<std::shared_ptr<DeviceBase>> open_again() const;
   /// Returns a digest of the device and the exact build of its driver, equal in every process.
   /// Driver code is valid only for the same digest.
   Digest driver_identity() const;

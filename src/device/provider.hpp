@@ -112,6 +112,9 @@ class Qualifier {
   /// Checks `device`, which no other thread uses yet, and withdraws the features that failed.
   /// Errors: unavailable: the device cannot be trusted.
   virtual Result<void> qualify(const std::shared_ptr<DeviceBase>& device) = 0;
+  /// Notes that `device` was lost: its checks no longer vouch for it in later runtimes. Locks only
+  /// its own mutex.
+  virtual void note_loss(const DeviceBase& /*device*/) noexcept {}
 };
 
 }  // namespace wye::device

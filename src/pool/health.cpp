@@ -60,7 +60,9 @@ void Pool::note_loss(std::size_t device) noexcept {
 
 void Pool::note_loss_locked(std::size_t device) noexcept {
   const Error* const lost = base::state_of(devices_[device])->lost();
-  if (lost && health_[device].state == DeviceHealth::healthy) quarantine_locked(device, *lost);
+  if (!lost || health_[device].state != DeviceHealth::healthy) return;
+  quarantine_locked(device, *lost);
+  if (qualifier_) qualifier_->note_loss(*base::state_of(devices_[device]));
 }
 
 bool Pool::note_losses(const Wanted& wanted) noexcept {

@@ -279,6 +279,8 @@ Verdict check_kernel(device::DeviceBase& device, const KernelCheck& check, Insta
 struct Run {
   std::shared_ptr<device::DeviceBase> device;
   Duration check_timeout{};
+  base::ReachStep reach;  // called under `mutex`: not after the caller has abandoned the checks
+  std::uint8_t step = 0;
   std::mutex mutex;
   base::Gate gate;
   // Under `mutex`:
@@ -300,6 +302,8 @@ struct Run {
       if (is_abandoned) return false;
       current = {.name = std::string(check_name), .feature = feature};
       since = begin;
+      ++step;
+      if (reach) reach(step);
     }
     gate.wake_all();
     Verdict verdict = check(begin + check_timeout);
@@ -347,10 +351,11 @@ struct Run {
 }  // namespace
 
 Result<QualificationReport> run_checks(const std::shared_ptr<device::DeviceBase>& device,
-                                       Duration check_timeout, bool& lacks_compiler) {
+                                       Duration check_timeout, bool& lacks_compiler, base::ReachStep reach) {
   const auto run = std::make_shared<Run>();
   run->device = device;
   run->check_timeout = check_timeout;
+  run->reach = std::move(reach);
   run->since = Clock::steady().now();
   run->report = {.device = device->info().id, .name = device->info().name, .driver = device->info().driver};
   std::optional<base::Worker> thread;  // joined after the lock is released
@@ -434,6 +439,59 @@ std::optional<QualificationReport> decode(std::string_view text) {
 
 namespace {
 
+/// The reports of usable devices that this process has checked without a store. They have a fixed
+/// number of places in static memory: nothing is freed at the end of the process, or left behind if
+/// the library is unloaded.
+/// Threads: thread-safe.
+class ProcessReports {
+ public:
+  std::optional<QualificationReport> find(const Digest& key) {
+    const std::lock_guard lock(mutex_);
+    const Place* const place = at(key);
+    if (!place) return std::nullopt;
+    auto report = decode({place->text.data(), place->size});
+    if (report) report->is_stored = true;
+    return report;
+  }
+  /// Replaces the oldest report if there is no place left. Does not keep a report that is too long.
+  void keep(const Digest& key, const QualificationReport& report) {
+    const std::string text = encode(report);
+    const std::lock_guard lock(mutex_);
+    Place* place = at(key);
+    if (text.size() > longest) return forget(place);
+    if (!place) place = &places_[next_++ % places_.size()];
+    place->key = key;
+    place->size = text.size();
+    std::copy(text.begin(), text.end(), place->text.begin());
+  }
+  void forget(const Digest& key) noexcept {
+    const std::lock_guard lock(mutex_);
+    forget(at(key));
+  }
+
+ private:
+  static constexpr std::size_t longest = 6000;  // that of lavapipe has 1,200 bytes
+  struct Place {
+    Digest key;
+    std::size_t size = 0;  // 0: free
+    std::array<char, longest> text{};
+  };
+  Place* at(const Digest& key) noexcept {
+    for (Place& place : places_)
+      if (place.size != 0 && place.key == key) return &place;
+    return nullptr;
+  }
+  static void forget(Place* place) noexcept {
+    if (place) place->size = 0;
+  }
+
+  std::mutex mutex_;
+  std::array<Place, 16> places_{};  // under `mutex_`
+  std::size_t next_ = 0;            // likewise
+};
+
+constinit base::PerProcess<ProcessReports> process_reports;
+
 /// Returns the key of a report: of the checks, the device with its features, and the build of its
 /// driver.
 Digest key_of(const device::DeviceBase& device) {
@@ -447,7 +505,7 @@ Digest key_of(const device::DeviceBase& device) {
 }  // namespace
 
 std::optional<QualificationReport> DeviceQualifier::load(const Digest& key) {
-  const auto bytes = cache_->store()->get(key);
+  const auto bytes = cache_->store()->get_report(key);
   if (!bytes) return std::nullopt;
   const auto record = cache::decode_driver(*bytes, key);
   if (!record) return std::nullopt;
@@ -457,38 +515,123 @@ std::optional<QualificationReport> DeviceQualifier::load(const Digest& key) {
   return report;
 }
 
+void DeviceQualifier::save(const device::DeviceBase& device, const Digest& key,
+                           const QualificationReport& report) {
+  const std::string text = encode(report);
+  const auto bytes = std::as_bytes(std::span(text));
+  cache_->store()->put_report(key,
+                              cache::encode(cache::DriverRecord{.device = "checks of " + device.info().name,
+                                                                .driver = device.info().driver,
+                                                                .bytes = {bytes.begin(), bytes.end()}},
+                                            key));
+}
+
+namespace {
+
+/// A report without checks, of a device whose checks end processes.
+QualificationReport refusal(std::string reason) {
+  return {.checks = {{.name = "driver", .state = CheckState::stopped, .detail = std::move(reason)}}};
+}
+
+/// Names the check with the number `step`.
+std::string_view check_at(std::uint8_t step) {
+  constexpr std::string_view first[] = {"copies", "timeline"};
+  const std::size_t at = step - 1u;
+  if (at < std::size(first)) return first[at];
+  const auto& others = kernel_checks();
+  return at - std::size(first) < others.size() ? others[at - std::size(first)].name : "unknown";
+}
+
+/// A report and whether a check lacks its compiler.
+struct Checked {
+  QualificationReport report;
+  bool lacks_compiler = false;
+};
+
+/// Makes the checks in a child process, which opens the device itself.
+base::ChildEnd check_in_child(const device::DeviceBase& device) {
+  const Duration check_timeout = QualificationOptions{}.check_timeout;
+  return base::run_in_child(
+      [&](const base::ReachStep& reach) -> std::optional<std::vector<std::byte>> {
+        reach(base::child_only_step);
+        const auto opened = device.open_again();
+        if (!opened) return std::nullopt;
+        bool lacks_compiler = false;
+        const auto report = run_checks(*opened, check_timeout, lacks_compiler, reach);
+        if (!report) return std::nullopt;
+        const std::string text = (lacks_compiler ? '1' : '0') + encode(*report);
+        const auto bytes = std::as_bytes(std::span(text));
+        return std::vector<std::byte>(bytes.begin(), bytes.end());
+      },
+      check_timeout + std::chrono::seconds(5));
+}
+
+/// Decides about a device whose checks have ended earlier processes: a child process makes them.
+/// Returns nothing if it cannot tell, and this process may make them.
+/// Errors: unavailable: the child was killed.
+Result<std::optional<Checked>> check_after_deaths(const device::DeviceBase& device,
+                                                  cache::MarkedBuild& marked) {
+  const cache::Deaths& deaths = marked.deaths();
+  if (!deaths.crash && marked.is_paused())
+    return std::optional(
+        Checked{refusal(base::text("{} processes ended in check '{}' of the device. Whether it crashed or "
+                                   "they were killed is not known. "
+                                   "The next try is {} min after the last one.",
+                                   deaths.interrupted, check_at(deaths.step), deaths.pause()))});
+  if (!deaths.crash) {
+    const base::ChildEnd end = check_in_child(device);
+    if (end.how == base::ChildEnd::How::completed) {
+      const std::string_view text(reinterpret_cast<const char*>(end.result.data()), end.result.size());
+      auto report = decode(text.substr(1));
+      if (!report) return std::optional<Checked>();
+      marked.end();  // the earlier process was killed
+      return std::optional(Checked{*std::move(report), text.front() == '1'});
+    }
+    if (end.how == base::ChildEnd::How::killed) return Error(Errc::unavailable, end.why);
+    if (end.how != base::ChildEnd::How::crashed || end.step != deaths.step) return std::optional<Checked>();
+    marked.note_crash(end.crash);
+  }
+  return std::optional(
+      Checked{refusal(base::text("Check '{}' crashes: it has ended a process that did nothing else, by {}. "
+                                 "The next try is an hour after "
+                                 "the last one.",
+                                 check_at(deaths.step), deaths.crash->text()))});
+}
+
+}  // namespace
+
 Result<QualificationReport> DeviceQualifier::find_or_make(const std::shared_ptr<device::DeviceBase>& device,
                                                           const Digest& key) {
   cache::ArtefactStore* const store = cache_->store();
   const bool uses_stored = store && rule_ == Qualification::stored;
   if (uses_stored)
     if (auto stored = load(key)) return *std::move(stored);
+  if (shares() && rule_ == Qualification::stored)
+    if (auto known = process_reports.get().find(shared_key(key))) return *std::move(known);
   cache::Claim claim;
   cache::MarkedBuild mark;
   if (store) {
-    if (rule_ == Qualification::again) store->drop(key);
+    if (rule_ == Qualification::again) store->drop_report(key);
     claim = store->claim(key, Clock::steady().now() + claim_timeout);
     if (uses_stored && claim.waited)
       if (auto stored = load(key)) return *std::move(stored);
     mark = store->mark(key, claim);
-    if (mark.refused())
-      return QualificationReport{
-          .checks = {
-              {.name = "driver",
-               .state = CheckState::stopped,
-               .detail = base::text("{} processes ended while they checked the device.", mark.deaths())}}};
+    if (mark.deaths() != cache::Deaths{}) {
+      auto made = check_after_deaths(*device, mark);
+      if (!made) return std::move(made).error();
+      if (*made) {
+        if (mark.deaths() == cache::Deaths{} && !(*made)->lacks_compiler) save(*device, key, (*made)->report);
+        return std::move((*made)->report);
+      }
+    }
   }
   bool lacks_compiler = false;
-  auto report = run_checks(device, QualificationOptions{}.check_timeout, lacks_compiler);
+  auto report = run_checks(device, QualificationOptions{}.check_timeout, lacks_compiler,
+                           [&](std::uint8_t check) { mark.reach(check); });
   // Without its compiler a check is missing, and made when there is one.
-  if (report && store && !lacks_compiler) {
-    const std::string text = encode(*report);
-    const auto bytes = std::as_bytes(std::span(text));
-    store->put(key, cache::encode(cache::DriverRecord{.device = "checks of " + device->info().name,
-                                                      .driver = device->info().driver,
-                                                      .bytes = {bytes.begin(), bytes.end()}},
-                                  key));
-  }
+  if (report && store && !lacks_compiler) save(*device, key, *report);
+  if (report && shares() && !lacks_compiler && report->passed())
+    process_reports.get().keep(shared_key(key), *report);
   return report;
 }
 
@@ -518,6 +661,7 @@ Result<void> DeviceQualifier::qualify(const std::shared_ptr<device::DeviceBase>&
     lock.lock();
     if (known() == made_.end()) made_.push_back({key, report});
   }
+  if (shares() && report.passed()) trusted_.push_back({device->ref().generation, shared_key(key)});
   lock.unlock();
   for (const QualificationCheck& check : report.checks) {
     if (check.state == CheckState::passed || check.state == CheckState::skipped) continue;
@@ -529,6 +673,18 @@ Result<void> DeviceQualifier::qualify(const std::shared_ptr<device::DeviceBase>&
   device->withdraw(report.failed_features());
   device->limit_loops(report.loop_iterations);
   return {};
+}
+
+void DeviceQualifier::note_loss(const device::DeviceBase& device) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (const Trusted& one : trusted_)
+    if (one.generation == device.ref().generation) process_reports.get().forget(one.shared_key);
+}
+
+bool DeviceQualifier::shares() const noexcept { return settings_ && !cache_->store(); }
+
+Digest DeviceQualifier::shared_key(const Digest& key) const {
+  return Hasher().add(key.bytes).add(std::string_view(*settings_)).finish();
 }
 
 std::vector<QualificationReport> DeviceQualifier::reports() const {

@@ -91,16 +91,15 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
     auto cache = ShaderCache::open(std::move(options.cache));
     if (!cache) return std::move(cache).error();
     auto qualifier = std::make_shared<runtime::DeviceQualifier>(
-        cache::share(*cache), options.qualification,
-        base::Logger(options.log));
+        cache::share(*cache), options.qualification, base::Logger(options.log),
+        base::text("{}\n{}", options.pool.cuda_driver, options.pool.validate_driver));
     auto opened = pool::Pool::open(std::move(options.pool), qualifier);
     if (!opened) return std::move(opened).error();
     auto pool = detail::Internals::make<ContextPool>(std::move(*opened));
     std::shared_ptr<runtime::HotReload> reload;
     if (options.hot_reload) {
-      auto started = runtime::HotReload::start(
-          cache::share(*cache), base::Logger(options.log),
-          std::move(options.on_reload), cache::of(*cache).clock());
+      auto started = runtime::HotReload::start(cache::share(*cache), base::Logger(options.log),
+                                               std::move(options.on_reload), cache::of(*cache).clock());
       if (!started) return std::move(started).error();
       reload = std::move(*started);
     }

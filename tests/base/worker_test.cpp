@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "base/gate.hpp"
 #include "base/team.hpp"
 #include "support/catch.hpp"
+#include "support/child.hpp"
 #include "support/host_float.hpp"
 
 using wye::base::Gate;
@@ -167,6 +169,46 @@ TEST_CASE("a worker has the stack it was started with", "[base]") {
   CHECK(on_stack({}, "wye-usual", stack_of_this).value() != 48u << 20);
   CHECK(on_stack(wye::Bytes{1}, "wye-none", stack_of_this).error().sentence() ==
         "Thread 'wye-none' cannot be started: Invalid argument.");
+}
+
+namespace {
+
+/// Uses `left` KiB of stack.
+int use_stack(int left) {
+  volatile char piece[1024] = {};
+  piece[static_cast<std::size_t>(left) % sizeof(piece)] = 1;
+  return left == 0 ? 0 : use_stack(left - 1) + piece[static_cast<std::size_t>(left) % sizeof(piece)];
+}
+
+}  // namespace
+
+TEST_CASE("if no thread can be started, the calling thread uses a stack of its own", "[base][no_sanitizer]") {
+  const auto body = []() -> int {
+    if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return 1;
+    const rlimit none{0, 0};
+    if (::setrlimit(RLIMIT_NPROC, &none) != 0) return 2;
+    if (Worker::start("wye-test", [] {})) return 0;  // this system gives them all the same
+    const pthread_t caller = pthread_self();
+    // More than the caller's stack has.
+    const auto deep = on_stack(wye::Bytes{64ull << 20}, "wye-deep", [&]() -> wye::Result<int> {
+      if (pthread_equal(pthread_self(), caller) == 0) return -1;
+      return use_stack(40 << 10);
+    });
+    WYE_CHILD_CHECK(3, deep && *deep == 40 << 10);
+    bool has_caught = false;
+    try {
+      (void)on_stack(wye::Bytes{1ull << 20}, "wye-throws", []() -> wye::Result<int> {
+        throw std::bad_alloc();
+      }).has_value();
+    } catch (const std::bad_alloc&) {
+      has_caught = true;
+    }
+    WYE_CHILD_CHECK(4, has_caught);
+    WYE_CHILD_CHECK(5, !on_stack(wye::Bytes{1ull << 62}, "wye-vast", []() -> wye::Result<int> { return 1; }));
+    WYE_CHILD_CHECK(6, on_stack({}, "wye-usual", []() -> wye::Result<int> { return 7; }).value() == 7);
+    return 0;
+  };
+  CHECK(wye::test::in_child(body) == wye::test::success);
 }
 
 TEST_CASE("an exception thrown on a stack of its own reaches the caller", "[base]") {

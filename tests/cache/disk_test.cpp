@@ -1,9 +1,12 @@
+#include <wye/cache/cache_directory.hpp>
+
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -438,6 +441,46 @@ TEST_CASE("the cache bounds its directory and counts the removed files", "[cache
   CHECK(directory.files().size() == 5);
   CHECK(metrics(*cache).disk_evictions == 45);
   CHECK(metrics(*cache).evictions == 0);
+}
+
+TEST_CASE("kernels do not displace the report of a device's checks, and it takes no room of theirs",
+          "[cache]") {
+  const Directory directory;
+  const CacheOptions options{.directory = directory.cache(), .disk = 300_KiB, .disk_kernels = 5};
+  const auto cache = cache::Cache::open(options).value();
+  const std::vector<std::byte> report(3000, std::byte{7});
+  const Digest key = Hasher().add("checks").finish();
+  REQUIRE(cache->store()->put_report(key, report));
+  for (const fs::path& file : directory.files()) make_older(file, 24h);
+  for (int i = 0; i < 50; ++i) get(*cache, program("kernel " + std::to_string(i), true));
+  CHECK(cache->store()->get_report(key) == report);
+  CHECK(directory.files().size() == 6);
+  CHECK(cache::Cache::open(options).value()->store()->get_report(key) == report);
+  const auto listed = list_cache(directory.cache()).value();
+  CHECK(listed.size() == 6);
+  CHECK(std::count_if(listed.begin(), listed.end(), [&](const StoredFile& file) {
+          return file.path.starts_with("checks/") && file.key == key &&
+                 fs::exists(directory.cache() + "/" + file.path);
+        }) == 1);
+  REQUIRE(trim_cache(directory.cache(), 300_KiB, 1));
+  CHECK(directory.files().size() == 1);
+  CHECK(cache->store()->get_report(key) == report);
+  REQUIRE(clear_cache(directory.cache()));
+  CHECK_FALSE(cache->store()->get_report(key));
+  // A store that keeps nothing keeps no report either.
+  const auto none = cache::Cache::open({.directory = directory.cache(), .disk = 0_B}).value();
+  (void)none->store()->put_report(key, report);
+  CHECK_FALSE(none->store()->get_report(key));
+}
+
+TEST_CASE("reports of checks have bounds of their own", "[cache]") {
+  const Directory directory;
+  const auto cache = cache::Cache::open({.directory = directory.cache()}).value();
+  const std::vector<std::byte> report(3000, std::byte{7});
+  for (int i = 0; i < 400; ++i)
+    REQUIRE(cache->store()->put_report(Hasher().add(std::to_string(i)).finish(), report));
+  CHECK(directory.files().size() <= 256);
+  CHECK(directory.bytes() <= 1ull << 20);
 }
 
 TEST_CASE("temporary files of dead writers are removed after an hour, others are not", "[cache]") {

@@ -74,6 +74,28 @@ TEST_CASE("a lost device is opened again by the next lease, checked, and has a n
   CHECK(base::state_of(one.pool)->lease_on(*one.device, one.clock.now()).error() == Errc::device_lost);
 }
 
+TEST_CASE("a loss is told to the qualifier of the pool, once, with the device that was lost",
+          "[pool][health]") {
+  struct Noting final : device::Qualifier {
+    Result<void> qualify(const std::shared_ptr<device::DeviceBase>&) override { return {}; }
+    void note_loss(const device::DeviceBase& device) noexcept override { lost.push_back(&device); }
+    std::vector<const device::DeviceBase*> lost;
+  };
+  const Scripted device = scripted("vulkan:0");
+  const auto noting = std::make_shared<Noting>();
+  pool::Inventory inventory;
+  inventory.adapters.push_back(device->info());
+  inventory.devices.push_back(device);
+  inventory.reopened_by.push_back(std::make_shared<Reopening>(device->info()));
+  const auto pool = pool::Pool::open({}, std::move(inventory), noting);
+  pool->note_loss(0);
+  CHECK(noting->lost.empty());
+  device->lose();
+  pool->note_loss(0);
+  pool->note_loss(0);
+  CHECK(noting->lost == std::vector<const device::DeviceBase*>{device.get()});
+}
+
 TEST_CASE("a lease of a lost device keeps it, and its context gets a lane of the new one", "[pool][health]") {
   Mortal one(1);
   std::optional<Lease> lease = one.pool.lease().value();

@@ -2,10 +2,13 @@
 #include <wye/cache/cache_directory.hpp>
 #include <wye/wye.hpp>
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +27,7 @@
 #include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/running_child.hpp"
 #include "support/scripted_pool.hpp"
 #include "support/skip.hpp"
 #include "support/stop_point.hpp"
@@ -47,6 +51,12 @@ class FaultyDevice final : public device::DeviceBase {
   std::span<const std::string_view> languages() const noexcept override { return real_->languages(); }
   MemoryInfo memory() override { return real_->memory(); }
   const Error* ended_by() const noexcept override { return real_->lost(); }
+  Result<std::shared_ptr<DeviceBase>> open_again() const override {
+    if (!is_found_again) return Error(Errc::unavailable, "It is not found again.");
+    auto again = real_->open_again();
+    if (!again) return again;
+    return std::shared_ptr<DeviceBase>(std::make_shared<FaultyDevice>(*std::move(again), info(), fault_));
+  }
   Result<std::shared_ptr<device::BufferBase>> create_buffer(const device::BufferRequest& request) override {
     return real_->create_buffer(request);
   }
@@ -60,6 +70,8 @@ class FaultyDevice final : public device::DeviceBase {
     return real_->create_lane(options);
   }
   Result<std::shared_ptr<device::Timeline>> create_timeline() override { return real_->create_timeline(); }
+
+  bool is_found_again = true;
 
  private:
   const std::shared_ptr<device::DeviceBase> real_;
@@ -91,6 +103,8 @@ FaultyDevice::Fault miscompiles(std::uint16_t from, std::uint16_t to) {
     return std::nullopt;
   };
 }
+
+std::optional<Error> no_fault(device::Artefact&) { return std::nullopt; }
 
 /// Names the checks with `state`.
 std::vector<std::string> names(const QualificationReport& report, CheckState state) {
@@ -324,6 +338,80 @@ TEST_CASE("a runtime checks its Vulkan device once per build of the driver", "[r
   CHECK_FALSE(reports(Qualification::again).at(0).is_stored);
 }
 
+TEST_CASE("a process without a store checks a usable device once for all its runtimes",
+          "[runtime][qualification]") {
+  const auto real = vulkan();
+  if (!real) return;
+  int checks = 0;
+  const auto counting = [&](FaultyDevice::Fault fault = no_fault) {
+    return faulty(
+        real, [&checks, fault](device::Artefact& artefact) { return ++checks, fault(artefact); }, "shared 1");
+  };
+  const auto qualifier = [](Qualification rule = Qualification::stored,
+                            std::optional<std::string> settings = "settings") {
+    return DeviceQualifier(cache::Cache::open({}).value(), rule, quiet, std::move(settings));
+  };
+  const auto made_by = [&](DeviceQualifier used, FaultyDevice::Fault fault = no_fault) {
+    checks = 0;
+    CHECK(used.qualify(counting(fault)));
+    REQUIRE(used.reports().size() == 1);
+    CHECK(used.reports()[0].is_stored == (checks == 0));
+    CHECK(used.reports()[0].checks.size() == 2 + runtime::kernel_checks().size());
+    return checks;
+  };
+  SECTION("the next runtime finds the report, and a runtime with other settings or another rule checks") {
+    const int all = made_by(qualifier());
+    CHECK(all > 7);
+    CHECK(made_by(qualifier()) == 0);
+    CHECK(made_by(qualifier(Qualification::stored, "others")) == all);
+    CHECK(made_by(qualifier(Qualification::stored, std::nullopt)) == all);
+    CHECK(made_by(qualifier(Qualification::again)) == all);
+    const TemporaryFolder folder;
+    CHECK(made_by(DeviceQualifier(cache_in(folder.path()), Qualification::stored, quiet, "settings")) == all);
+  }
+  SECTION("a device that was lost is checked by the next runtime") {
+    auto first = qualifier(Qualification::again);
+    const auto device = counting();
+    REQUIRE(first.qualify(device));
+    first.note_loss(*counting());  // another device
+    CHECK(made_by(qualifier()) == 0);
+    first.note_loss(*device);
+    CHECK(made_by(qualifier()) > 7);
+  }
+  SECTION("a device that is not usable is checked each time, and a feature that failed stays off") {
+    const auto refusing = [](const char* kernel) -> FaultyDevice::Fault {
+      return [kernel](device::Artefact& artefact) -> std::optional<Error> {
+        if (artefact.kernel == kernel) return Error(Errc::compile_failed, "The driver cannot compile it.");
+        return std::nullopt;
+      };
+    };
+    const auto device = faulty(real, refusing("check of barriers"), "shared 2");
+    CHECK_FALSE(qualifier().qualify(device));
+    CHECK(qualifier().qualify(faulty(real, no_fault, "shared 2")));
+    if (!real->info().features.has(Feature::int64)) return;
+    CHECK(qualifier().qualify(faulty(real, refusing("check of int64"), "shared 3")));
+    const auto again = faulty(real, no_fault, "shared 3");
+    CHECK(qualifier().qualify(again));
+    CHECK(again->info().failed_features == Features{Feature::int64});
+  }
+}
+
+TEST_CASE("a second runtime without a cache directory does not check its device again",
+          "[runtime][qualification][no_sanitizer]") {
+  if (!vulkan()) return;
+  const auto report = [](Qualification rule) {
+    const Runtime runtime = Runtime::open({.pool = {.backends = {"vulkan"}}, .qualification = rule}).value();
+    return runtime.qualifications().at(0);
+  };
+  const auto first = report(Qualification::again), second = report(Qualification::stored);
+  CHECK_FALSE(first.is_stored);
+  CHECK(second.is_stored);
+  CHECK(second.checks == first.checks);  // with their times
+  CHECK(second.loop_iterations == first.loop_iterations);
+  CHECK(test::in_child([&] { return report(Qualification::stored).is_stored ? 1 : 0; },
+                       test::Leave::at_once) == test::success);  // another process
+}
+
 TEST_CASE("a driver that does not return costs the limit of one check", "[runtime][qualification][no_tsan]") {
   const auto real = vulkan();
   if (!real) return;
@@ -376,34 +464,130 @@ TEST_CASE("a device that is lost during its checks is not trusted, and lack of m
   CHECK(refused->checks[0].detail == "The script fails this step.");
 }
 
-TEST_CASE("a driver that ends the process twice is not called again",
-          "[runtime][qualification][no_sanitizer]") {
-  const auto real = vulkan();
-  if (!real) return;
-  const AdapterInfo info = real->info();
-  const TemporaryFolder folder;
-  const auto checks_in_child = [&](FaultyDevice::Fault fault, const char* expected) {
+namespace {
+
+/// Processes that check the same device, whose driver has a fault, and share a folder.
+class Checkers {
+ public:
+  explicit Checkers(const AdapterInfo& info) : info_(info) {}
+
+  /// Checks the device in the calling process. Returns the sentence of the refusal; empty: it is
+  /// trusted.
+  std::optional<std::string> check(const FaultyDevice::Fault& fault, bool is_found_again = true) const {
+    const auto pool = ContextPool::open({.backends = {"vulkan"}});
+    if (!pool) return std::nullopt;
+    const auto device = std::make_shared<FaultyDevice>(base::state_of(pool->devices().front()), info_, fault);
+    device->is_found_again = is_found_again;
+    DeviceQualifier qualifier(cache_in(folder_.path()), Qualification::stored, quiet);
+    const auto trusted = qualifier.qualify(device);
+    return trusted ? std::string() : trusted.error().sentence();
+  }
+  /// Checks it in another process. Returns how that ends, as `test::in_child`: with success if the
+  /// check ends with `expected`.
+  std::string check_in_process(const FaultyDevice::Fault& fault, const std::string& expected,
+                               bool is_found_again = true) const {
     return test::in_child(
         [&] {
-          const auto pool = ContextPool::open({.backends = {"vulkan"}});
-          WYE_CHILD_CHECK(1, pool);
-          const auto device =
-              std::make_shared<FaultyDevice>(base::state_of(pool->devices().front()), info, fault);
-          DeviceQualifier qualifier(cache_in(folder.path()), Qualification::stored, quiet);
-          const auto trusted = qualifier.qualify(device);
-          WYE_CHILD_CHECK(2, !trusted);
-          WYE_CHILD_CHECK(3, trusted.error().sentence() == expected);
+          const auto refused = check(fault, is_found_again);
+          WYE_CHILD_CHECK(1, refused);
+          if (*refused != expected) std::fprintf(stderr, "%s\n", refused->c_str());
+          WYE_CHILD_CHECK(2, *refused == expected);
           return 0;
         },
         test::Leave::at_once);
+  }
+  std::string refusal(const std::string& detail) const {
+    return "Device '" + info_.id + "' failed check 'driver' of its qualification: " + detail;
+  }
+
+ private:
+  const AdapterInfo info_;
+  const TemporaryFolder folder_;
+};
+
+FaultyDevice::Fault at_barriers(std::function<void()> call) {
+  return [call](device::Artefact& artefact) -> std::optional<Error> {
+    if (artefact.kernel == "check of barriers") call();
+    return std::nullopt;
   };
-  const FaultyDevice::Fault ends = [](device::Artefact&) -> std::optional<Error> { ::_exit(9); };
-  CHECK(checks_in_child(ends, "") == "exit 9");
-  CHECK(checks_in_child(ends, "") == "exit 9");
-  const std::string expected = "Device '" + info.id +
-                               "' failed check 'driver' of its qualification: 2 processes ended while they "
-                               "checked the device.";
-  CHECK(checks_in_child(ends, expected.c_str()) == test::success);
+}
+
+}  // namespace
+
+TEST_CASE("a driver that crashes in a check ends one process, and the reason names the signal",
+          "[runtime][qualification][no_sanitizer]") {
+  const auto real = vulkan();
+  if (!real) return;
+  struct Case {
+    std::function<void()> call;
+    const char *end, *words;
+  };
+  const Case cases[] = {
+      {[] { ::raise(SIGSEGV); }, "signal 11", "signal 11 (a segmentation fault)"},
+      {[] { std::abort(); }, "signal 6", "signal 6 (a call of abort)"},
+      {[] { ::_exit(9); }, "exit 9", "a call of exit"},
+  };
+  for (const Case& one : cases) {
+    const Checkers checkers(real->info());
+    CHECK(checkers.check_in_process(at_barriers(one.call), "") == one.end);
+    const std::string expected = checkers.refusal(
+        std::string("Check 'barriers' crashes: it has ended a process that did nothing else, by ") +
+        one.words + ". The next try is an hour after the last one.");
+    CHECK(checkers.check_in_process(at_barriers(one.call), expected) == test::success);
+    CHECK(checkers.check_in_process(no_fault, expected) == test::success);
+  }
+}
+
+TEST_CASE("ten processes that are killed in a check do not count against the driver",
+          "[runtime][qualification][no_sanitizer]") {
+  const auto real = vulkan();
+  if (!real) return;
+  const Checkers checkers(real->info());
+  for (int i = 0; i < 10; ++i) {
+    test::RunningChild killed([&](test::RunningChild& self) {
+      (void)checkers
+          .check(at_barriers([&] {
+            self.tell();
+            for (;;) ::pause();
+          }))
+          .has_value();
+      return 1;
+    });
+    REQUIRE(killed.await());
+    killed.kill();
+  }
+  CHECK(checkers.check_in_process(no_fault, "") == test::success);
+  // Its report is stored.
+  CHECK(checkers.check_in_process(at_barriers([] { ::_exit(9); }), "") == test::success);
+}
+
+TEST_CASE("if the process that repeats a check is killed, the next process begins the checks again",
+          "[runtime][qualification][no_sanitizer]") {
+  const auto real = vulkan();
+  if (!real) return;
+  const Checkers checkers(real->info());
+  const auto killed = at_barriers([] { ::raise(SIGKILL); });
+  CHECK(checkers.check_in_process(killed, "") == "signal 9");
+  const std::string expected = "Device '" + real->info().id +
+                               "' could not be checked: A child process was ended by signal 9, which another "
+                               "process or the system sent.";
+  CHECK(checkers.check_in_process(killed, expected) == test::success);
+  CHECK(checkers.check_in_process(no_fault, "") == test::success);
+}
+
+TEST_CASE("if no child process can check a device, two deaths in a row are a pause with an unknown reason",
+          "[runtime][qualification][no_sanitizer]") {
+  const auto real = vulkan();
+  if (!real) return;
+  const Checkers checkers(real->info());
+  CHECK(checkers.check_in_process(at_barriers([] { ::raise(SIGKILL); }), "", false) == "signal 9");
+  CHECK(checkers.check_in_process(at_barriers([] { ::raise(SIGSEGV); }), "", false) == "signal 11");
+  CHECK(
+      checkers.check_in_process(
+          no_fault,
+          checkers.refusal("2 processes ended in check 'barriers' of the device. Whether it crashed or they "
+                           "were killed is not known. The next try is 1 min after the last one."),
+          false) == test::success);
 }
 
 TEST_CASE("reports are the same after they were stored, and other text is none", "[runtime][qualification]") {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <vector>
 
 #include "base/worker.hpp"
@@ -56,4 +57,32 @@ TEST_CASE("if no thread can be started, the CPU runs jobs on the application's t
     return 0;
   };
   CHECK(test::in_child(body) == test::success);
+}
+
+TEST_CASE(
+    "if no thread can be started, a Vulkan job whose kernel is compiled runs on the application's thread",
+    "[runtime][no_sanitizer]") {
+  const auto body = []() -> int {
+    auto runtime = Runtime::open({.pool = {.backends = {"vulkan"}}});  // lavapipe needs threads of its own
+    if (!runtime) return 0;
+    WYE_CHILD_CHECK(1, refuse_threads());
+    if (base::Worker::start("wye-test", [] {})) return 0;  // this system gives them all the same
+    const auto kernel =
+        Kernel<ReadWrite<float>, float>::make({.name = "scale", .sources = {Glsl{.text = R"(#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0) buffer X { float x[]; };
+layout(push_constant) uniform Scalars { float factor; };
+void main() { if (gl_GlobalInvocationID.x < x.length()) x[gl_GlobalInvocationID.x] *= factor; }
+)"}}});
+    WYE_CHILD_CHECK(2, kernel.has_value());
+    std::vector<float> x(1000, 1.0f);
+    const auto first = runtime->run(Job((*kernel)(x, 2.0f)));
+    if (!first) std::fprintf(stderr, "%s\n", first.error().describe().c_str());
+    WYE_CHILD_CHECK(3, first && x.back() == 2.0f);
+    const auto second = runtime->submit(Job((*kernel)(x, 3.0f)), {.time_limit = 1min}).wait();
+    if (!second) std::fprintf(stderr, "%s\n", second.error().describe().c_str());
+    WYE_CHILD_CHECK(4, second && x.back() == 6.0f);
+    return 0;
+  };
+  CHECK(test::in_child(body, test::Leave::at_once) == test::success);
 }

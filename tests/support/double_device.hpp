@@ -47,6 +47,9 @@ class DoubleDevice final : public device::DeviceBase {
     return std::shared_ptr<device::ExecutableBase>(
         std::make_shared<Executable>(shared_from_this(), artefact, executable_bytes.load(), alive));
   }
+  Result<std::shared_ptr<DeviceBase>> open_again() const override {
+    return on_open_again ? on_open_again() : DeviceBase::open_again();
+  }
   Result<std::vector<std::byte>> driver_code() override { return code; }
   Result<void> preload(std::span<const std::byte> given) override {
     if (on_preload) on_preload();
@@ -71,6 +74,7 @@ class DoubleDevice final : public device::DeviceBase {
   std::optional<Error> refuse_preload;               ///< result of `preload`
   std::function<void()> on_preload;                  ///< called by it first
   std::function<void()> on_create;                   ///< called by it first
+  std::function<Result<std::shared_ptr<DeviceBase>>()> on_open_again;  ///< result of `open_again`
 
  private:
   class Executable final : public device::ExecutableBase {

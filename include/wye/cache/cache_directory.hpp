@@ -44,7 +44,7 @@ struct RemovedFiles {
 WYE_API Result<std::vector<StoredFile>> list_cache(const std::string& directory);
 
 /// Removes the least recently used files until `bytes` and `files` hold. Removes temporary files
-/// older than an hour.
+/// older than an hour. Reports of checked devices are removed last.
 /// Errors: not_found, io.
 WYE_API Result<RemovedFiles> trim_cache(const std::string& directory, Bytes bytes, std::uint64_t files);
 

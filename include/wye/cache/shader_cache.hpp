@@ -74,10 +74,12 @@ struct CacheOptions {
   /// false: if there is no directory, or it cannot be used, the cache opens in memory only, with a
   /// warning in the log.
   bool require_directory = true;
-  Bytes memory = Bytes{256ull << 20};    ///< limit of the live executables
-  std::uint32_t kernels = 1000;          ///< limit of the live executables, without host functions
-  Eviction eviction = Eviction::lru;     ///< in memory
-  Bytes disk = Bytes{1ull << 30};        ///< limit of the files in the directory; zero stores nothing
+  Bytes memory = Bytes{256ull << 20};  ///< limit of the live executables
+  std::uint32_t kernels = 1000;        ///< limit of the live executables, without host functions
+  Eviction eviction = Eviction::lru;   ///< in memory
+  /// Limits the files in the directory; zero stores nothing. Reports of checked GPUs, of 3 KB each,
+  /// have a limit of their own: 1 MiB.
+  Bytes disk = Bytes{1ull << 30};
   std::uint32_t disk_kernels = 100'000;  ///< limit of the files in the directory
   /// Waits for the disk, so that files survive a power cut. Otherwise a damaged file is detected
   /// and its kernel built again.
@@ -116,7 +118,7 @@ struct CacheMetrics {
   std::uint64_t disk_evictions =
       0;                           ///< files that this cache removed to keep the directory within its bounds
   Duration saved{};                ///< for each hit, the time of the build or load that it avoided
-  std::uint64_t deaths = 0;        ///< builds that had ended an earlier process
+  std::uint64_t deaths = 0;        ///< builds in which an earlier process had ended
   std::uint64_t driver_loads = 0;  ///< devices whose driver received its code of an earlier process
   std::uint64_t bundle_hits = 0;   ///< artefact found in a bundle
 
@@ -238,8 +240,9 @@ class WYE_API ShaderCache {
 
   /// Returns the executable of `kernel` on `device`; builds it if there is none. An entry in use is
   /// never evicted. A failure of the compiler or device is returned again for ten minutes, or until
-  /// `clear`. With a directory, a kernel whose build ended two processes in a row fails in all of
-  /// them: see `CacheMetrics::deaths`. If `deadline` passes first, the build continues, and later
+  /// `clear`. With a directory, a build in which an earlier process has ended runs in a child process
+  /// first (docs/memory-and-lifetime.md). If it crashes there too, it fails in all processes for an
+  /// hour: see `CacheMetrics::deaths`. If `deadline` passes first, the build continues, and later
   /// calls use its result.
   /// Errors: compile_failed, unsupported, invalid_argument, out_of_memory, device_lost, timed_out,
   ///         closed.

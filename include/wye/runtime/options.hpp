@@ -56,7 +56,9 @@ struct RuntimeOptions {
   /// Checks each GPU before its first use, as `qualify` does. The report is stored beside the
   /// kernels, for the build of its driver. A device that fails is not used, and `adapters()` has
   /// the reason. A feature that fails is off for that device. A device that does not complete a
-  /// check is not used for a day. Devices of the application (`adopt`) are not checked.
+  /// check is not used for a day. A device whose check crashes is not used for an hour: a child
+  /// process finds out after a process has ended in it. Devices of the application (`adopt`) are not
+  /// checked.
   Qualification qualification = Qualification::stored;
   /// For development. Watches the files of kernels that jobs use (`Glsl::from_file` and its like)
   /// and the files that these include. After a change, compiles the kernel for the devices that use

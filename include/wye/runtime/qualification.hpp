@@ -57,7 +57,8 @@ struct QualificationReport {
 
 /// Selects when a runtime checks the GPUs that it opens.
 enum class Qualification : std::uint8_t {
-  stored,  ///< unless the cache has the report of an earlier check of this device and this build of its driver
+  stored,  ///< unless the cache has the report of an earlier check of this device and this build of its
+           ///< driver; without a store, unless this process has checked it and no runtime has lost it
   again,   ///< always; stores the report
   never,
 };

@@ -54,24 +54,38 @@ ArtefactStore::Loaded ArtefactStore::load(const Digest& key) {
   return {std::nullopt, true};
 }
 
-std::optional<std::vector<std::byte>> ArtefactStore::get(const Digest& key) {
-  auto blob = call([&] { return blobs_->get(key); });
+std::optional<std::vector<std::byte>> ArtefactStore::get_from(BlobStore& store, const Digest& key) {
+  auto blob = call([&] { return store.get(key); });
   if (blob) return *std::move(blob);
   log_once(without_store, blob.error());
   return std::nullopt;
 }
 
-bool ArtefactStore::put(const Digest& key, std::span<const std::byte> blob) {
-  const auto put = call([&] { return blobs_->put(key, blob); });
+bool ArtefactStore::put_to(BlobStore& store, const Digest& key, std::span<const std::byte> blob) {
+  const auto put = call([&] { return store.put(key, blob); });
   if (!put) log_once(without_store, put.error());
   return put.has_value();
 }
 
-void ArtefactStore::drop(const Digest& key) {
+void ArtefactStore::drop_from(BlobStore& store, const Digest& key) {
   if (BuildMarks* const all = marks()) all->end(key);
-  if (auto removed = call([&] { return blobs_->remove(key); }); !removed)
+  if (auto removed = call([&] { return store.remove(key); }); !removed)
     log_once(without_store, removed.error());
 }
+
+std::optional<std::vector<std::byte>> ArtefactStore::get(const Digest& key) { return get_from(*blobs_, key); }
+bool ArtefactStore::put(const Digest& key, std::span<const std::byte> blob) {
+  return put_to(*blobs_, key, blob);
+}
+void ArtefactStore::drop(const Digest& key) { drop_from(*blobs_, key); }
+
+std::optional<std::vector<std::byte>> ArtefactStore::get_report(const Digest& key) {
+  return get_from(*reports_, key);
+}
+bool ArtefactStore::put_report(const Digest& key, std::span<const std::byte> report) {
+  return put_to(*reports_, key, report);
+}
+void ArtefactStore::drop_report(const Digest& key) { drop_from(*reports_, key); }
 
 bool ArtefactStore::holds(const Digest& key) {
   const auto blob = call([&] { return blobs_->get(key); });
@@ -111,13 +125,13 @@ BuildMarks* ArtefactStore::marks() {
 MarkedBuild ArtefactStore::mark(const Digest& what, const Claim& claim) {
   BuildMarks* const all = claim.lock ? marks() : nullptr;
   if (!all) return {};
-  const auto deaths = all->begin(what);
+  const auto deaths = all->settle(what);
   return deaths ? MarkedBuild(all, what, *deaths) : MarkedBuild();
 }
 
-unsigned ArtefactStore::deaths(const Digest& what) {
+Deaths ArtefactStore::deaths(const Digest& what) {
   BuildMarks* const all = marks();
-  return all ? all->deaths(what).value_or(0) : 0;
+  return all ? all->deaths(what).value_or(Deaths{}) : Deaths{};
 }
 
 void ArtefactStore::clear_deaths() {

@@ -27,31 +27,50 @@ struct Claim {
   std::optional<Error> failure;  ///< set if there are no locks
 };
 
-/// Marks a build while it runs. If the build ends the process, later processes find the mark.
+/// Marks a build while it runs. If its process ends in the build, later processes find the mark.
 class MarkedBuild {
  public:
   MarkedBuild() = default;
-  MarkedBuild(BuildMarks* marks, const Digest& what, unsigned deaths)
+  MarkedBuild(BuildMarks* marks, const Digest& what, const Deaths& deaths)
       : marks_(marks), what_(what), deaths_(deaths) {}
   MarkedBuild(MarkedBuild&& other) noexcept { *this = std::move(other); }
   MarkedBuild& operator=(MarkedBuild&& other) noexcept {
     std::swap(marks_, other.marks_);
     std::swap(what_, other.what_);
     std::swap(deaths_, other.deaths_);
+    std::swap(begun_, other.begun_);
     return *this;
   }
   ~MarkedBuild() {
-    if (marks_ && !refused()) marks_->end(what_);
+    if (begun_) end();
   }
-  /// Returns the number of processes that this build has ended.
-  unsigned deaths() const noexcept { return deaths_; }
-  /// Returns whether there are too many deaths for another try.
-  bool refused() const noexcept { return deaths_ >= BuildMarks::most_deaths; }
+  /// Returns the processes that have ended in it.
+  const Deaths& deaths() const noexcept { return deaths_; }
+  /// Returns whether the last death is too recent for another try: see `Deaths::pause`.
+  bool is_paused() const noexcept { return marks_ && marks_->is_paused(deaths_); }
+  /// Sets the mark: this process begins `step`.
+  void reach(std::uint8_t step) noexcept {
+    if (!marks_) return;
+    begun_ = true;
+    marks_->reach(what_, deaths_, step);
+  }
+  /// Notes that a child process has crashed in the step in which an earlier process has ended.
+  void note_crash(base::Crash crash) noexcept {
+    deaths_.crash = crash;
+    if (marks_) marks_->note_crash(what_, deaths_);
+  }
+  /// Clears the mark and forgets the deaths.
+  void end() noexcept {
+    begun_ = false;
+    deaths_ = {};
+    if (marks_) marks_->end(what_);
+  }
 
  private:
   BuildMarks* marks_ = nullptr;
   Digest what_;
-  unsigned deaths_ = 0;
+  Deaths deaths_;
+  bool begun_ = false;
 };
 
 /// Stores artefacts between processes. If the store fails, the cache continues without it and logs
@@ -59,9 +78,14 @@ class MarkedBuild {
 /// Threads: thread-safe.
 class ArtefactStore {
  public:
-  /// Claims are places of the file `locks`. If the path is empty, every process may build.
-  ArtefactStore(std::shared_ptr<BlobStore> blobs, std::string locks, base::Logger log)
-      : blobs_(std::move(blobs)), locks_(std::move(locks)), log_(std::move(log)) {}
+  /// Claims are places of the file `locks`. If the path is empty, every process may build. `reports`
+  /// keeps the reports of checked devices; if it is null, `blobs` does.
+  ArtefactStore(std::shared_ptr<BlobStore> blobs, std::string locks, base::Logger log,
+                std::shared_ptr<BlobStore> reports = nullptr)
+      : blobs_(std::move(blobs)),
+        reports_(reports ? std::move(reports) : blobs_),
+        locks_(std::move(locks)),
+        log_(std::move(log)) {}
 
   struct Loaded {
     std::optional<device::Artefact> artefact;
@@ -74,14 +98,18 @@ class ArtefactStore {
   bool put(const Digest& key, std::span<const std::byte> blob);
   /// Removes the blob under `key` and its deaths.
   void drop(const Digest& key);
+  /// The same for the reports of checked devices.
+  std::optional<std::vector<std::byte>> get_report(const Digest& key);
+  bool put_report(const Digest& key, std::span<const std::byte> report);
+  void drop_report(const Digest& key);
   /// Returns whether an artefact is stored under `key`. Changes nothing.
   bool holds(const Digest& key);
   /// Waits for `key` until `clock` shows `until`.
   Claim claim(const Digest& key, Instant until, const Clock& clock = Clock::steady());
-  /// Marks the build of `key` if `claim` holds a lock.
+  /// Finds the deaths in the build of `key`, and marks it later, if `claim` holds a lock.
   MarkedBuild mark(const Digest& key, const Claim& claim);
-  /// Returns the number of processes that the build of `key` has ended.
-  unsigned deaths(const Digest& key);
+  /// Returns the processes that have ended in the build of `key`.
+  Deaths deaths(const Digest& key);
   /// Forgets all deaths.
   void clear_deaths();
   /// Stores `artefact`, which was built under `claim`.
@@ -90,7 +118,11 @@ class ArtefactStore {
  private:
   BuildMarks* marks();
   void log_once(std::string_view what, const Error& error);
+  std::optional<std::vector<std::byte>> get_from(BlobStore& store, const Digest& key);
+  bool put_to(BlobStore& store, const Digest& key, std::span<const std::byte> blob);
+  void drop_from(BlobStore& store, const Digest& key);
   std::shared_ptr<BlobStore> blobs_;
+  std::shared_ptr<BlobStore> reports_;
   std::string locks_;
   base::Logger log_;
   std::atomic<bool> said_{false};

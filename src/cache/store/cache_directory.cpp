@@ -30,8 +30,22 @@ Result<std::vector<Listed>> list_all(const std::string& directory) {
       return Error(Errc::not_found, base::text("There is no directory '{}'.", directory));
     return std::move(names).error();
   }
-  return DirectoryStore::list(directory);
+  auto files = DirectoryStore::list(directory);
+  if (!files) return files;
+  const std::string below(DirectoryStore::reports);
+  auto found = DirectoryStore::list(base::text("{}/{}", directory, below));
+  if (!found) return found;
+  for (Listed& report : *found) {
+    report.path = base::text("{}/{}", below, report.path);
+    files->push_back(std::move(report));
+  }
+  std::stable_sort(files->begin(), files->end(),
+                   [](const Listed& a, const Listed& b) { return a.entry.changed > b.entry.changed; });
+  return files;
 }
+
+/// Returns whether it is the report of a device's checks. Kernels do not displace it.
+bool is_report(const Listed& file) { return file.path.starts_with(DirectoryStore::reports); }
 
 /// Reads `file` and completes its description. Returns whether it still exists.
 bool describe(const std::string& directory, StoredFile& file) {
@@ -80,7 +94,8 @@ Result<RemovedFiles> trim_files(const std::string& directory, Bytes bytes, std::
   Bytes kept;
   std::uint64_t count = 0;
   bool full = false;
-  for (const Listed& listed : *all) {  // most recently used first
+  std::stable_partition(all->begin(), all->end(), is_report);
+  for (const Listed& listed : *all) {  // reports, then most recently used first
     bool is_removed = listed.is_temporary && listed.entry.age >= 1h;
     if (!listed.is_temporary) {
       full = full || count + 1 > files || kept + listed.entry.bytes > bytes;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 
 namespace wye::inline v0::cache {
 
@@ -83,6 +84,13 @@ Result<std::shared_ptr<DirectoryStore>> DirectoryStore::open(std::string directo
                                                              base::Durability durability) {
   if (auto made = base::make_private_directory(directory); !made) return std::move(made).error();
   return std::shared_ptr<DirectoryStore>(new DirectoryStore(std::move(directory), bounds, durability));
+}
+
+std::shared_ptr<DirectoryStore> DirectoryStore::of_reports(const std::string& directory) {
+  // A report has 2 to 3 KB, and each build of a driver has one.
+  const Bounds bounds{.bytes = Bytes{1ull << 20}, .files = 256};
+  return std::shared_ptr<DirectoryStore>(
+      new DirectoryStore(base::text("{}/{}", directory, reports), bounds, base::Durability::process));
 }
 
 std::string DirectoryStore::file(const Digest& key) const {

@@ -22,7 +22,7 @@ struct DiskBounds {
 
 /// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key. The
 /// empty file "locks" has the places that are locked. The file "builds" has the marks of builds in
-/// progress.
+/// progress. The directory "checks" is another store, for the reports of checked devices.
 ///
 /// Keeps the directory within bounds, approximately least recently used first: the time of change
 /// of a file is the time of its last write or lookup, to the hour. A large store consists of up to
@@ -38,6 +38,10 @@ class DirectoryStore final : public BlobStore {
   static Result<std::shared_ptr<DirectoryStore>> open(
       std::string directory, Bounds bounds = {}, base::Durability durability = base::Durability::process);
 
+  /// Returns the store of reports in `directory`, which a cache has opened. It has bounds of its
+  /// own: a report is no kernel, so kernels do not displace it. Its first `put` creates a directory.
+  static std::shared_ptr<DirectoryStore> of_reports(const std::string& directory);
+
   Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override;
   /// Stores `blob`, unless it is larger than the bounds, which is no error.
   /// Errors: io (the blob is not stored, or an older file cannot be removed).
@@ -50,6 +54,9 @@ class DirectoryStore final : public BlobStore {
   static std::string lock_file(const std::string& directory) { return directory + "/locks"; }
   /// Returns the path of the file of marks.
   static std::string mark_file(const std::string& directory) { return directory + "/builds"; }
+
+  /// The directory of reports in a cache directory.
+  static constexpr std::string_view reports = "checks";
 
   /// Larger files do not belong to the cache: the largest kernels have some hundred KB.
   static constexpr Bytes most_bytes{256ull << 20};

@@ -10,6 +10,10 @@ namespace wye::inline v0::cache {
 
 namespace {
 
+/// After so many processes have ended while their drivers loaded a record, it is removed, for
+/// whichever reason they ended: it costs little to make it again.
+constexpr unsigned most_deaths = 2;
+
 Digest record_of(const device::DeviceBase& device) {
   return Hasher().add("wye driver code").add(device.driver_identity().bytes).finish();
 }
@@ -57,8 +61,12 @@ void DriverTier::load(device::DeviceBase& device, State& state) {
   bool good = stored.has_value();
   if (good) {
     const Claim claim = store_.claim(key, Instant{});
-    const MarkedBuild marked = store_.mark(key, claim);
-    good = !marked.refused() && device.preload(stored->bytes);
+    MarkedBuild marked = store_.mark(key, claim);
+    good = marked.deaths().interrupted < most_deaths;
+    if (good) {
+      marked.reach(1);
+      good = device.preload(stored->bytes).has_value();
+    }
   }
   if (!good && !device.lost()) store_.drop(key);
   const Digest content = good ? digest(stored->bytes) : Digest{};

@@ -15,7 +15,8 @@ namespace wye::inline v0::cache {
 
 /// Gives each driver the code that it generated in earlier processes, before a device creates its
 /// first executable. Records are found by device and exact driver build, and checked for damage,
-/// also by the device. If a record ends the process twice, it is not used again.
+/// also by the device. If two processes in a row end while they load a record, it is
+/// removed.
 /// Threads: thread-safe. A thread that needs a device waits while another thread prepares it.
 class DriverTier {
  public:
