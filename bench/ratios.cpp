@@ -106,6 +106,7 @@ constexpr Bar bars[] = {
     {"q4_0_4096_1_row_cpu", "memory_floor", 1.3},
     {"q4_0_int8_4096_1_row_cpu", "memory_floor", 1.3},
     {"q4_0_4096_512_rows_cpu", "float_product", 1.0},
+    {"q4_0_int8_4096_512_rows_cpu", "float_product", 1.0},
     {"decoder_1_token_cpu", "memory_floor", 1.6},
     {"decoder_8_requests_cpu", "one_by_one", 0.5},
     {"force_layout_1000_cpu", "one_thread_double", 0.1},

@@ -297,6 +297,9 @@ BENCHMARK_CAPTURE(read_some, q4_0_int8, (weights_side * weights_side) / 32 * 18 
     ->Name("q4_0_int8_4096_1_row_cpu/memory_floor")
     ->UseRealTime();
 BENCHMARK_CAPTURE(quantized_wye, many, 512, false)->Name("q4_0_4096_512_rows_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(quantized_wye, many_int8, 512, true)
+    ->Name("q4_0_int8_4096_512_rows_cpu/wye")
+    ->UseRealTime();
 
 void quantized_floats(benchmark::State& state) {
   constexpr std::size_t rows = 512, n = weights_side;
@@ -305,6 +308,7 @@ void quantized_floats(benchmark::State& state) {
   run(state, workloads::matmul(x, w, y, {rows, n, n}, {.transposed_b = true}));
 }
 BENCHMARK(quantized_floats)->Name("q4_0_4096_512_rows_cpu/float_product")->UseRealTime();
+BENCHMARK(quantized_floats)->Name("q4_0_int8_4096_512_rows_cpu/float_product")->UseRealTime();
 
 void reduce_wye(benchmark::State& state) {
   const auto v = values(sixty_four_million, 11);

@@ -215,7 +215,8 @@ void finish(const BlockEpilogue& block);
 /// Quantizes and dequantizes blocks. Items are blocks, and elements.
 void quantize(Range range, std::span<const float> x, std::span<std::uint8_t> blocks, BlockLayout layout);
 void dequantize(Range range, std::span<const std::uint8_t> blocks, std::span<float> x, BlockLayout layout);
-/// Multiply by quantized weights: units of few rows, or blocks of many rows.
+/// Multiply by quantized weights: units of few rows, or blocks of many rows. Ranges of products of
+/// int8 and of many rows have whole tiles of 256 columns.
 void multiply_few_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                        std::span<float> y, QuantizedProduct shape, BlockLayout layout);
 void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<const std::uint8_t> weights,

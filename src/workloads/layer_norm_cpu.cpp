@@ -26,23 +26,28 @@ float norm_sum_of(const float* x, std::size_t n) {
 template <class D>
 std::size_t norm_moments_part(D d, const float* HWY_RESTRICT x, std::size_t i, std::size_t n, float mean,
                               Moments& sums) {
+  using V = hn::Vec<D>;
   const std::size_t lanes = hn::Lanes(d);
-  const auto origin = hn::Set(d, mean);
-  auto first0 = hn::Zero(d), first1 = first0, second0 = first0, second1 = first0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto v0 = hn::Sub(hn::LoadU(d, x + i), origin), v1 = hn::Sub(hn::LoadU(d, x + i + lanes), origin);
-    first0 = hn::Add(first0, v0);
-    first1 = hn::Add(first1, v1);
-    second0 = hn::MulAdd(v0, v0, second0);
-    second1 = hn::MulAdd(v1, v1, second1);
+  const V origin = hn::Set(d, mean);
+  // Four parts do not wait for each other.
+  V f0 = hn::Zero(d), f1 = f0, f2 = f0, f3 = f0, s0 = f0, s1 = f0, s2 = f0, s3 = f0;
+  const auto add = [&](std::size_t k, V& first, V& second) HWY_ATTR {
+    const V deviation = hn::Sub(hn::LoadU(d, x + k), origin);
+    first = hn::Add(first, deviation);
+    second = hn::MulAdd(deviation, deviation, second);
+  };
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    add(i, f0, s0);
+    add(i + lanes, f1, s1);
+    add(i + 2 * lanes, f2, s2);
+    add(i + 3 * lanes, f3, s3);
   }
-  for (; i + lanes <= n; i += lanes) {
-    const auto v0 = hn::Sub(hn::LoadU(d, x + i), origin);
-    first0 = hn::Add(first0, v0);
-    second0 = hn::MulAdd(v0, v0, second0);
-  }
-  sums.first += double{hn::GetLane(hn::SumOfLanes(d, hn::Add(first0, first1)))};
-  sums.second += double{hn::GetLane(hn::SumOfLanes(d, hn::Add(second0, second1)))};
+  for (; i + lanes <= n; i += lanes) add(i, f0, s0);
+  const auto total = [&](V a, V b, V c, V e) HWY_ATTR {
+    return double{hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))))};
+  };
+  sums.first += total(f0, f1, f2, f3);
+  sums.second += total(s0, s1, s2, s3);
   return i;
 }
 /// Adds the deviations from `mean` and their squares to `sums`.
@@ -52,15 +57,17 @@ void norm_add_moments(const float* x, std::size_t n, float mean, Moments& sums) 
 }
 
 template <class D>
-std::size_t norm_apply_part(D d, const float* x, const float* weight, const float* bias, float* to,
-                            std::size_t i, std::size_t n, NormFactors factors) {
-  const auto mean = hn::Set(d, factors.mean), correction = hn::Set(d, factors.correction),
-             inverse = hn::Set(d, factors.inverse);
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    const auto deviation = hn::Sub(hn::Sub(hn::LoadU(d, x + i), mean), correction);
-    auto y = hn::Mul(hn::Mul(deviation, inverse), hn::LoadU(d, weight + i));
-    if (bias != nullptr) y = hn::Add(y, hn::LoadU(d, bias + i));
-    hn::StoreU(y, d, to + i);
+std::size_t norm_apply_part(D d, const float* HWY_RESTRICT x, const float* HWY_RESTRICT weight,
+                            const float* HWY_RESTRICT bias, float* to, std::size_t i, std::size_t n,
+                            NormFactors factors) {
+  const auto mean = hn::Set(d, factors.mean), inverse = hn::Set(d, factors.inverse),
+             correction = hn::Set(d, factors.correction * factors.inverse);
+  const std::size_t lanes = hn::Lanes(d);
+  for (; i + lanes <= n; i += lanes) {
+    const auto deviation = hn::Sub(hn::LoadU(d, x + i), mean), of_row = hn::LoadU(d, weight + i);
+    const auto y = hn::MulSub(deviation, inverse, correction);
+    hn::StoreU(bias == nullptr ? hn::Mul(y, of_row) : hn::MulAdd(y, of_row, hn::LoadU(d, bias + i)), d,
+               to + i);
   }
   return i;
 }

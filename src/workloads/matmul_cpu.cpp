@@ -254,9 +254,22 @@ void multiply(const Block& block) {
   multiply_columns(rest);
 }
 
+/// Whether the processor converts between half and float.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
+#define WYE_HAS_F16C 1
+#else
+#define WYE_HAS_F16C 0
+#endif
+
 /// Convert numbers of other types to floats, exactly.
 using Ints = hn::RebindToSigned<D>;
 V widened(D d, const half* from) {
+#if WYE_HAS_F16C
+  const hn::Rebind<hwy::float16_t, D> halves;
+  const V converted = hn::PromoteTo(d, hn::LoadU(halves, reinterpret_cast<const hwy::float16_t*>(from)));
+  // The instruction changes the bits of signaling NaN.
+  if (HWY_LIKELY(hn::AllFalse(d, hn::IsNaN(converted)))) return converted;
+#endif
   const hn::RebindToUnsigned<D> words;
   const auto bits = hn::PromoteTo(
       words, hn::LoadU(hn::Rebind<std::uint16_t, D>(), reinterpret_cast<const std::uint16_t*>(from)));
@@ -304,6 +317,19 @@ void widen_int8(const std::int8_t* from, std::size_t rows, std::size_t columns, 
   widen(from, rows, columns, step, to);
 }
 
+void narrow_half(const float* HWY_RESTRICT from, std::size_t n, half* HWY_RESTRICT to) {
+  std::size_t i = 0;
+#if WYE_HAS_F16C
+  const D d;
+  const hn::Rebind<hwy::float16_t, D> halves;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
+    hn::StoreU(hn::DemoteTo(halves, hn::LoadU(d, from + i)), halves,
+               reinterpret_cast<hwy::float16_t*>(to + i));
+#endif
+  for (; i < n; ++i) to[i] = half(from[i]);
+}
+#undef WYE_HAS_F16C
+
 }  // namespace wye::workloads::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -315,6 +341,7 @@ HWY_EXPORT(multiply);
 HWY_EXPORT(widen_half);
 HWY_EXPORT(widen_bfloat16);
 HWY_EXPORT(widen_int8);
+HWY_EXPORT(narrow_half);
 
 void multiply_any(const Block& block) { multiply(block); }
 
@@ -494,7 +521,7 @@ template void matmul_rounded(Range, std::span<const bfloat16>, std::span<const b
                              std::span<bfloat16>, Product);
 
 void narrow(std::span<const float> from, half* to) {
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = half(from[i]);
+  HWY_DYNAMIC_DISPATCH(narrow_half)(from.data(), from.size(), to);
 }
 void narrow(std::span<const float> from, bfloat16* to) {
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = bfloat16(from[i]);

@@ -25,6 +25,8 @@ const auto& dequantize_kernel() {
       kernels::dequantize, {"blocks", "x", "layout"}, {}, {host(cpu::dequantize, {.tile = Extent3(16384)})});
   return kernel;
 }
+/// The units of a block of many rows.
+constexpr std::uint32_t units_per_block = block_side / rows_per_tile * columns_per_block;
 /// Makes the product with a host function and its fewest units per call.
 template <class X, class F>
 Result<QuantizedKernel<X>> make_product(const KernelText& text, F function, std::uint32_t units) {
@@ -34,14 +36,16 @@ Result<QuantizedKernel<X>> make_product(const KernelText& text, F function, std:
 }
 const auto& product_kernel(bool few) {
   static const auto of_few = make_product<float>(kernels::quantized_matmul, cpu::multiply_few_rows, 64);
-  static const auto of_many = make_product<float>(kernels::quantized_matmul, cpu::multiply_many_rows,
-                                                  block_side / rows_per_tile * columns_per_block);
+  static const auto of_many =
+      make_product<float>(kernels::quantized_matmul, cpu::multiply_many_rows, units_per_block);
   return few ? of_few : of_many;
 }
-const auto& int8_product_kernel() {
-  static const auto kernel =
-      make_product<std::uint8_t>(kernels::quantized_matmul_int8, cpu::multiply_int8_rows, 256);
-  return kernel;
+const auto& int8_product_kernel(bool few) {
+  static const auto of_few =
+      make_product<std::uint8_t>(kernels::quantized_matmul_int8, cpu::multiply_int8_rows, columns_per_block);
+  static const auto of_many =
+      make_product<std::uint8_t>(kernels::quantized_matmul_int8, cpu::multiply_int8_rows, units_per_block);
+  return few ? of_few : of_many;
 }
 
 /// Returns the reason if `elements` are not those of `bytes` bytes of blocks.
@@ -151,7 +155,7 @@ std::optional<std::string> add_quantized_matmul(Steps& steps, const Read<float>&
     constexpr Quantization q8_0{.type = BlockType::q8_0};
     const Scratch<std::uint8_t> blocks(x.size() / q8_0.group * block_bytes(q8_0));
     steps.add(quantize_kernel(), flat(x.size() / q8_0.group), x, blocks, layout_of(q8_0));
-    steps.add(int8_product_kernel(), items, blocks, weights, y, shape, layout);
+    steps.add(int8_product_kernel(few || shape.tiles <= tiles), items, blocks, weights, y, shape, layout);
   } else {
     steps.add(product_kernel(few), items, x, weights, y, shape, layout);
   }

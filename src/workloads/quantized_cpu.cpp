@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
 #include "cpu.hpp"
+#include "unroll.hpp"
 
 #ifndef WYE_WORKLOADS_QUANTIZED_HEADER
 #define WYE_WORKLOADS_QUANTIZED_HEADER
@@ -231,6 +233,304 @@ void multiply_rows(const float* x, std::size_t rows, std::size_t inner, const st
   });
 }
 
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+/// A lane is a column of weights, and has 4 of its integers.
+using Bytes = hn::CappedTag<std::uint8_t, 64>;
+using Shorts = hn::Repartition<std::int16_t, Bytes>;
+using Columns = hn::Repartition<std::int32_t, Bytes>;
+constexpr std::size_t panel_columns = hn::MaxLanes(Columns());
+static_assert(panel_columns == hn::MaxLanes(D()));
+/// The blocks of x whose packed weights fit into the first-level cache.
+constexpr std::size_t packed_blocks = 16;
+
+/// Weights of a block of x, in as many columns as a panel has. A product with a block is scale
+/// (sum of q x - zero sum of x) + minimum sum of x.
+template <BlockType type>
+struct ColumnBlocks {
+  /// Numbers of 4 bits: the integers, or the low bits and then the high bits of integers + 128.
+  hn::Vec<Bytes> integers[is_narrow<type> ? 8 : 16];
+  V scale;
+  V minimum;
+  hn::Vec<Columns> zero;
+};
+
+/// Loads 16 bytes of each column: of column 4 l + i into block l of vector i.
+template <class DV>
+HWY_INLINE hn::Vec<DV> load_fourth_columns(DV d, const std::uint8_t* from, std::size_t step) {
+  if constexpr (hn::MaxLanes(DV()) == 16) {
+    return hn::LoadU(d, from);
+  } else {
+    const hn::Half<DV> half;
+    const std::size_t columns = hn::MaxLanes(half) / 4;
+    return hn::Combine(d, load_fourth_columns(half, from + columns * step, step),
+                       load_fourth_columns(half, from, step));
+  }
+}
+/// Sets v[i] to bytes 4 i to 4 i + 3 of each column.
+HWY_INLINE void load_fours(const std::uint8_t* from, std::size_t step, hn::Vec<Bytes>* v) {
+  const Bytes d;
+  const hn::Repartition<std::uint32_t, Bytes> d32;
+  const hn::Repartition<std::uint64_t, Bytes> d64;
+  hn::Vec<decltype(d32)> a[4];
+  for (std::size_t i = 0; i < 4; ++i) a[i] = hn::BitCast(d32, load_fourth_columns(d, from + i * step, step));
+  const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d32, a[0], a[1]));
+  const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d32, a[0], a[1]));
+  const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d32, a[2], a[3]));
+  const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d32, a[2], a[3]));
+  v[0] = hn::BitCast(d, hn::InterleaveLower(d64, low01, low23));
+  v[1] = hn::BitCast(d, hn::InterleaveUpper(d64, low01, low23));
+  v[2] = hn::BitCast(d, hn::InterleaveLower(d64, high01, high23));
+  v[3] = hn::BitCast(d, hn::InterleaveUpper(d64, high01, high23));
+}
+HWY_INLINE hn::Vec<Bytes> low_bits(hn::Vec<Bytes> v) { return hn::And(v, hn::Set(Bytes(), 15)); }
+HWY_INLINE hn::Vec<Bytes> high_bits(hn::Vec<Bytes> v) {
+  return low_bits(hn::BitCast(Bytes(), hn::ShiftRight<4>(hn::BitCast(Shorts(), v))));
+}
+
+/// Loads the half at `from` of each column.
+HWY_INLINE V load_halves(const std::uint8_t* from, std::size_t step) {
+#if HWY_TARGET <= HWY_AVX2
+  const D d;
+  const hn::Rebind<std::uint16_t, D> words;
+  const auto word = [=](std::size_t column) HWY_ATTR {
+    short bits = 0;
+    std::memcpy(&bits, from + column * step, sizeof bits);
+    return bits;
+  };
+  const auto eight = [&](std::size_t c) HWY_ATTR {
+    return hn::Vec<hn::Full128<std::uint16_t>>{_mm_set_epi16(
+        word(c + 7), word(c + 6), word(c + 5), word(c + 4), word(c + 3), word(c + 2), word(c + 1), word(c))};
+  };
+  const hn::Rebind<hwy::float16_t, D> halves;
+#if HWY_TARGET <= HWY_AVX3
+  return hn::PromoteTo(d, hn::BitCast(halves, hn::Combine(words, eight(8), eight(0))));
+#else
+  return hn::PromoteTo(d, hn::BitCast(halves, eight(0)));
+#endif
+#else
+  HWY_ALIGN float numbers[panel_columns];
+  for (std::size_t c = 0; c < panel_columns; ++c) numbers[c] = half_at(from + c * step);
+  return hn::Load(D(), numbers);
+#endif
+}
+
+/// Loads part `part` of 32 elements of the blocks at `block`, which are `step` bytes apart.
+template <BlockType type>
+HWY_INLINE void load_columns(const std::uint8_t* block, std::size_t part, std::size_t step,
+                             BlockLayout layout, ColumnBlocks<type>& to) {
+  const Bytes d;
+  const std::size_t n = layout.group();
+  const std::uint8_t* integers = block + layout.header;
+  hn::Vec<Bytes> v[8];
+  if (!is_narrow<type>) {
+    load_fours(integers + 32 * part, step, v);
+    load_fours(integers + 32 * part + 16, step, v + 4);
+    WYE_UNROLL
+    for (std::size_t i = 0; i < 8; ++i) {
+      const auto raised = hn::Xor(v[i], hn::Set(d, 128));
+      to.integers[i] = low_bits(raised);
+      if constexpr (!is_narrow<type>) to.integers[i + 8] = high_bits(raised);
+    }
+  } else if (n == 32) {
+    load_fours(integers, step, v);
+    WYE_UNROLL
+    for (std::size_t i = 0; i < 4; ++i) {
+      to.integers[i] = low_bits(v[i]);
+      to.integers[i + 4] = high_bits(v[i]);
+    }
+  } else {
+    load_fours(integers + 32 * part % (n / 2), step, v);
+    load_fours(integers + 32 * part % (n / 2) + 16, step, v + 4);
+    WYE_UNROLL
+    for (std::size_t i = 0; i < 8; ++i) to.integers[i] = 32 * part < n / 2 ? low_bits(v[i]) : high_bits(v[i]);
+  }
+  to.scale = load_halves(block, step);
+  if constexpr (type == BlockType::q4_1) to.minimum = load_halves(block + 2, step);
+  if constexpr (type == BlockType::int4 || type == BlockType::int8) {
+    HWY_ALIGN std::int32_t zeros[panel_columns];
+    for (std::size_t c = 0; c < panel_columns; ++c) {
+      std::int16_t zero = 0;
+      std::memcpy(&zero, block + c * step + 2, sizeof zero);
+      zeros[c] = zero + (type == BlockType::int8 ? 128 : 0);
+    }
+    to.zero = hn::Load(Columns(), zeros);
+  }
+}
+
+/// Adds the products of neighbors to numbers of 16 bits.
+HWY_INLINE hn::Vec<Shorts> add_pairs(hn::Vec<Shorts> sums, hn::Vec<Bytes> q, hn::Vec<Bytes> x) {
+#if HWY_TARGET <= HWY_AVX3
+  return hn::Add(sums, hn::Vec<Shorts>{_mm512_maddubs_epi16(q.raw, x.raw)});
+#elif HWY_TARGET <= HWY_AVX2
+  return hn::Add(sums, hn::Vec<Shorts>{_mm256_maddubs_epi16(q.raw, x.raw)});
+#else
+  return hn::Add(sums, hn::Vec<Shorts>{_mm_maddubs_epi16(q.raw, x.raw)});
+#endif
+}
+/// Adds neighbors.
+HWY_INLINE hn::Vec<Columns> widened_sums(hn::Vec<Shorts> sums) {
+  auto others = hn::Zero(Columns());
+  return hn::ReorderWidenMulAccumulate(Columns(), sums, hn::Set(Shorts(), 1), others, others);
+}
+
+/// Blocks of rows of x: of 34 bytes, with the integers at byte 2.
+struct Int8Blocks {
+  const std::uint8_t* blocks = nullptr;
+  std::size_t step = 0;  ///< in blocks, from row to row
+  const float* scales = nullptr;
+  const std::int32_t* sums = nullptr;  ///< of the integers
+  std::size_t sums_step = 0;           ///< from row to row, and of scales
+};
+
+/// Adds the products of a block of each row with columns to `sums`.
+template <BlockType type, std::size_t rows>
+HWY_INLINE void add_int8_block(const ColumnBlocks<type>& columns, const Int8Blocks& x, std::size_t block,
+                               V* sums) {
+  const D d;
+  const Bytes bytes;
+  const Columns ints;
+  // Sums of 16 products of numbers of 4 and of 8 bits are below 2^15.
+  hn::Vec<Shorts> low[rows], high[rows];
+  WYE_UNROLL
+  for (std::size_t r = 0; r < rows; ++r) low[r] = high[r] = hn::Zero(Shorts());
+  WYE_UNROLL
+  for (std::size_t i = 0; i < 8; ++i) {
+    WYE_UNROLL
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::int32_t four = 0;
+      std::memcpy(&four, x.blocks + 34 * (r * x.step + block) + 2 + 4 * i, sizeof four);
+      const auto of_row = hn::BitCast(bytes, hn::Set(ints, four));
+      low[r] = add_pairs(low[r], columns.integers[i], of_row);
+      if constexpr (!is_narrow<type>) high[r] = add_pairs(high[r], columns.integers[i + 8], of_row);
+    }
+  }
+  WYE_UNROLL
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float scale = x.scales[r * x.sums_step + block];
+    const std::int32_t sum = x.sums[r * x.sums_step + block];
+    auto product = widened_sums(low[r]);
+    if constexpr (!is_narrow<type>) product = hn::Add(product, hn::ShiftLeft<4>(widened_sums(high[r])));
+    if constexpr (type == BlockType::q4_0)
+      product = hn::Sub(product, hn::Set(ints, 8 * sum));
+    else if constexpr (type == BlockType::q8_0)
+      product = hn::Sub(product, hn::Set(ints, 128 * sum));
+    else if constexpr (type != BlockType::q4_1)
+      product = hn::Sub(product, hn::Mul(columns.zero, hn::Set(ints, sum)));
+    sums[r] = hn::MulAdd(hn::ConvertTo(d, product), hn::Mul(columns.scale, hn::Set(d, scale)), sums[r]);
+    if constexpr (has_minimum<type>)
+      sums[r] = hn::MulAdd(columns.minimum, hn::Set(d, scale * static_cast<float>(sum)), sums[r]);
+  }
+}
+
+/// Sets y to, or adds to it, the products of `count` blocks of rows with the columns that `at(k)`
+/// returns. A sum adds its blocks one after the other, so its bits do not depend on `rows`.
+template <BlockType type, std::size_t rows, class F>
+HWY_INLINE void multiply_int8_panel(F at, std::size_t count, const Int8Blocks& x, bool add, float* y,
+                                    std::size_t y_step) {
+  const D d;
+  V sums[rows];
+  WYE_UNROLL
+  for (std::size_t r = 0; r < rows; ++r) sums[r] = add ? hn::LoadU(d, y + r * y_step) : hn::Zero(d);
+  for (std::size_t k = 0; k < count; ++k) add_int8_block<type, rows>(at(k), x, k, sums);
+  WYE_UNROLL
+  for (std::size_t r = 0; r < rows; ++r) hn::StoreU(sums[r], d, y + r * y_step);
+}
+
+/// The same for any number of rows. `width` columns of a panel are in y.
+template <BlockType type, class F>
+HWY_INLINE void multiply_int8_rows(F at, std::size_t count, Int8Blocks x, std::size_t rows, std::size_t width,
+                                   bool add, float* y, std::size_t y_step) {
+  HWY_ALIGN float part[rows_per_tile * panel_columns] = {};
+  const auto next = [&](auto some) HWY_ATTR {
+    const bool is_whole = width == panel_columns;
+    for (std::size_t r = 0; add && !is_whole && r < some(); ++r)
+      std::copy_n(y + r * y_step, width, part + r * panel_columns);
+    multiply_int8_panel<type, some()>(at, count, x, add, is_whole ? y : part,
+                                      is_whole ? y_step : panel_columns);
+    for (std::size_t r = 0; !is_whole && r < some(); ++r)
+      std::copy_n(part + r * panel_columns, width, y + r * y_step);
+    rows -= some();
+    y += some() * y_step;
+    x.blocks += some() * x.step * 34;
+    x.scales += some() * x.sums_step;
+    x.sums += some() * x.sums_step;
+  };
+  while (rows >= 4) next(std::integral_constant<std::size_t, 4>());
+  if (rows >= 2) next(std::integral_constant<std::size_t, 2>());
+  if (rows == 1) next(std::integral_constant<std::size_t, 1>());
+}
+
+template <BlockType type>
+void multiply_int8_as(const std::uint8_t* x, std::size_t rows, std::size_t blocks,
+                      const std::uint8_t* weights, std::size_t columns, BlockLayout given, float* y,
+                      std::size_t y_step) {
+  const BlockLayout layout = known_layout<type>(given);
+  const std::size_t row_bytes = layout.bytes_of(32 * blocks), per_block = layout.group() / 32;
+  // Weights are packed for many rows only.
+  const std::size_t stretch = rows <= rows_per_tile ? std::max<std::size_t>(blocks, 1) : packed_blocks;
+  const auto scales = hwy::AllocateAligned<float>(rows * stretch);
+  const auto sums = hwy::AllocateAligned<std::int32_t>(rows * stretch);
+  const auto packed = hwy::AllocateAligned<ColumnBlocks<type>>(packed_blocks);
+  // The last columns, if they are fewer than those of a panel, with others that are zeros.
+  const std::size_t whole = columns / panel_columns * panel_columns;
+  const std::size_t last_bytes = layout.bytes_of(32 * std::min(blocks, stretch));
+  std::vector<std::uint8_t> last(whole < columns ? panel_columns * last_bytes : 0);
+  for (std::size_t first = 0; first < blocks || first == 0; first += stretch) {
+    const std::size_t count = std::min(stretch, blocks - first);
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::uint8_t* const block = x + 34 * (r * blocks + first + k);
+        int sum = 0;
+        for (std::size_t i = 2; i < 34; ++i) sum += static_cast<std::int8_t>(block[i]);
+        scales[r * stretch + k] = half_at(block);
+        sums[r * stretch + k] = sum;
+      }
+    const Int8Blocks of_x{x + 34 * first, blocks, scales.get(), sums.get(), stretch};
+    for (std::size_t c = 0; c < columns; c += panel_columns) {
+      const std::size_t width = std::min(panel_columns, columns - c);
+      const std::uint8_t* from = weights + c * row_bytes + layout.bytes_of(32 * first);
+      std::size_t step = row_bytes;
+      if (width < panel_columns) {
+        for (std::size_t i = 0; i < width; ++i)
+          std::copy_n(from + i * row_bytes, layout.bytes_of(32 * count), last.data() + i * last_bytes);
+        from = last.data();
+        step = last_bytes;
+      }
+      const auto load = [&](std::size_t k, ColumnBlocks<type>& to) HWY_ATTR {
+        load_columns<type>(from + k / per_block * layout.bytes(), k % per_block, step, layout, to);
+      };
+      if (rows <= rows_per_tile) {
+        const auto loaded = [&](std::size_t k) HWY_ATTR {
+          ColumnBlocks<type> some;
+          load(k, some);
+          return some;
+        };
+        multiply_int8_rows<type>(loaded, count, of_x, rows, width, false, y + c, y_step);
+      } else {
+        for (std::size_t k = 0; k < count; ++k) load(k, packed[k]);
+        const auto at = [&](std::size_t k) HWY_ATTR -> const ColumnBlocks<type>& { return packed[k]; };
+        multiply_int8_rows<type>(at, count, of_x, rows, width, first > 0, y + c, y_step);
+      }
+    }
+  }
+}
+
+/// Sets y[r y_step + c] to the product of row r of x, of `blocks` blocks q8_0, with row c of
+/// weights. The bits depend neither on `rows` nor on `columns`.
+void multiply_int8(const std::uint8_t* x, std::size_t rows, std::size_t blocks, const std::uint8_t* weights,
+                   std::size_t columns, const BlockLayout& layout, float* y, std::size_t y_step) {
+#if HWY_TARGET <= HWY_AVX3 && (HWY_TARGETS & HWY_AVX2)
+  // Unpacking dominates if rows are few: 8 columns at a time, on more ports, are faster than 16. The
+  // bits are the same.
+  if (rows <= rows_per_tile)
+    return N_AVX2::multiply_int8(x, rows, blocks, weights, columns, layout, y, y_step);
+#endif
+  with_type(layout, [&](auto type) HWY_ATTR {
+    multiply_int8_as<type()>(x, rows, blocks, weights, columns, layout, y, y_step);
+  });
+}
+
+#else
 /// Half of a block has at least 16 elements.
 using D16 = hn::CappedTag<std::int16_t, 16>;
 using D32 = hn::RepartitionToWide<D16>;
@@ -317,17 +617,70 @@ void multiply_int8_tile(const Int8Rows& x, std::size_t blocks, const std::uint8_
       y[r * y_step + c] = hn::GetLane(hn::SumOfLanes(d, sums[r][c])) + minima[r][c];
 }
 
-/// Like `multiply_int8_tile`, for at most `rows_per_tile` rows and any number of columns.
-void multiply_int8(const Int8Rows& x, std::size_t rows, std::size_t blocks, const std::uint8_t* weights,
+/// Like `multiply_int8_tile`, for any number of rows and columns.
+void multiply_int8(const std::uint8_t* x, std::size_t rows, std::size_t blocks, const std::uint8_t* weights,
                    std::size_t columns, const BlockLayout& layout, float* y, std::size_t y_step) {
-  const std::size_t row_bytes = layout.bytes_of(32 * blocks);
-  with_type(layout, [&](auto type) HWY_ATTR {
-    for_tiles(rows, columns, [&](auto of_rows, auto of_columns, std::size_t r, std::size_t c) HWY_ATTR {
-      multiply_int8_tile<type(), of_rows(), of_columns()>(
-          {x.integers + r * blocks * 32, x.scales + r * blocks, x.sums + r * blocks}, blocks,
-          weights + c * row_bytes, row_bytes, layout, y + r * y_step + c, y_step);
+  const std::size_t row_bytes = layout.bytes_of(32 * blocks),
+                    of_tile = rows_per_tile * std::max<std::size_t>(blocks, 1);
+  const auto integers = hwy::AllocateAligned<std::int16_t>(32 * of_tile);
+  const auto scales = hwy::AllocateAligned<float>(2 * of_tile);
+  const Int8Rows unpacked{integers.get(), scales.get(), scales.get() + of_tile};
+  for (; rows != 0; rows -= std::min<std::size_t>(rows, rows_per_tile)) {
+    const std::size_t some = std::min<std::size_t>(rows, rows_per_tile);
+    unpack_int8(x, some * blocks, integers.get(), scales.get(), scales.get() + of_tile);
+    with_type(layout, [&](auto type) HWY_ATTR {
+      for_tiles(some, columns, [&](auto of_rows, auto of_columns, std::size_t r, std::size_t c) HWY_ATTR {
+        multiply_int8_tile<type(), of_rows(), of_columns()>(
+            {unpacked.integers + r * blocks * 32, unpacked.scales + r * blocks, unpacked.sums + r * blocks},
+            blocks, weights + c * row_bytes, row_bytes, layout, y + r * y_step + c, y_step);
+      });
     });
-  });
+    x += some * blocks * 34;
+    y += some * y_step;
+  }
+}
+#endif
+
+/// Returns the largest absolute value of a block of 32 elements. Bits of numbers that are not
+/// negative have the order of the numbers, and those of NaN are the largest.
+float largest_of(const float* x) {
+  const D d;
+  const Ints ints;
+  auto most = hn::Zero(ints);
+  for (std::size_t i = 0; i < 32; i += hn::Lanes(d))
+    most = hn::Max(hn::BitCast(ints, hn::Abs(hn::LoadU(d, x + i))), most);
+  return hn::GetLane(hn::BitCast(d, hn::MaxOfLanes(ints, most)));
+}
+/// Sets `to` to x times `by`, rounded to integers; halves away from zero.
+void round_to_int8(const float* x, float by, std::int8_t* to) {
+  const D d;
+  const Ints ints;
+  const hn::Rebind<std::int8_t, D> bytes;
+  for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
+    const V product = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, by)), whole = hn::Trunc(product);
+    const V one = hn::CopySign(hn::Set(d, 1.0f), product);
+    const auto up = hn::Ge(hn::Abs(hn::Sub(product, whole)), hn::Set(d, 0.5f));
+    const V rounded = hn::Add(whole, hn::IfThenElseZero(up, one));
+    hn::StoreU(hn::DemoteTo(bytes, hn::ConvertTo(ints, rounded)), bytes, to + i);
+  }
+}
+/// Quantizes `count` blocks to q8_0.
+void quantize_int8(const float* HWY_RESTRICT x, std::size_t count, std::uint8_t* HWY_RESTRICT to) {
+  for (; count != 0; --count, x += 32, to += 34) {
+    const float largest = largest_of(x);
+    std::uint16_t header = 0x7e00;
+    float by = 0;
+    if (largest <= std::numeric_limits<float>::max()) {
+      const float scale = largest < 0x1p-100f ? 0.0f : largest / 127;
+      header = half(scale).bits;
+      by = scale == 0 ? 0.0f : 1 / scale;
+    }
+    std::memcpy(to, &header, sizeof header);
+    if (by == 0)
+      std::memset(to + 2, 0, 32);
+    else
+      round_to_int8(x, by, reinterpret_cast<std::int8_t*>(to + 2));
+  }
 }
 
 }  // namespace wye::workloads::cpu::HWY_NAMESPACE
@@ -339,8 +692,8 @@ namespace {
 
 HWY_EXPORT(widen_blocks);
 HWY_EXPORT(multiply_rows);
-HWY_EXPORT(unpack_int8);
 HWY_EXPORT(multiply_int8);
+HWY_EXPORT(quantize_int8);
 
 /// The largest element by size, the first of several, and the range.
 struct Extent {
@@ -384,8 +737,6 @@ Rounding rounding_of(const Extent& extent, BlockType type) {
     made.second = half(extent.low).bits;
     made.from = extent.low;
     made.shift = 0.5f;
-  } else if (type == BlockType::q8_0) {
-    scale = at_least(std::abs(extent.largest)) / 127;
   } else {
     const float most = type == BlockType::int4 ? 15 : 255, low = std::min(extent.low, 0.0f);
     scale = std::min(at_least(std::max(extent.high, 0.0f) - low) / most, 65504.0f);
@@ -400,10 +751,9 @@ Rounding rounding_of(const Extent& extent, BlockType type) {
   return made;
 }
 
-/// Returns the integer of an element; the lowest is 0, or for q8_0 -127.
+/// Returns the integer of an element; the lowest is 0.
 int integer_of(float x, const Rounding& by, BlockType type) {
   const float product = (x - by.from) * by.by;
-  if (type == BlockType::q8_0) return static_cast<int>(std::round(product));
   const float most = type == BlockType::int8 ? 255 : 15;
   return static_cast<int>(std::clamp(std::floor(product + by.shift), 0.0f, most));
 }
@@ -475,10 +825,32 @@ void for_units(Range range, const QuantizedProduct& shape, F f) {
   }
 }
 
+/// Calls `f(first row, rows, first column, columns)` for blocks of at most 256 columns and as many
+/// tiles of rows as the range has, up to those of two blocks.
+template <class F>
+void for_blocks(Range range, const QuantizedProduct& shape, F f) {
+  const Range units = units_in(range, shape);
+  std::uint64_t tile = units.first / columns_per_block;
+  const std::uint64_t last = units.last / columns_per_block;
+  while (tile < last) {
+    const std::uint64_t of_columns = tile / shape.tiles, tile_row = tile % shape.tiles;
+    const std::uint64_t count =
+        std::min({last - tile, shape.tiles - tile_row, blocks_at_once * block_side / rows_per_tile});
+    const std::uint64_t row = tile_row * rows_per_tile, column = of_columns * columns_per_block;
+    if (row < shape.rows && column < shape.columns)
+      f(row, std::min<std::uint64_t>(shape.rows - row, count * rows_per_tile), column,
+        std::min<std::uint64_t>(shape.columns - column, columns_per_block));
+    tile += count;
+  }
+}
+
 }  // namespace
 
 void quantize(Range range, std::span<const float> x, std::span<std::uint8_t> blocks, BlockLayout layout) {
   const Range items = below(range, x.size() >> layout.group_log2);
+  if (static_cast<BlockType>(layout.type) == BlockType::q8_0)
+    return HWY_DYNAMIC_DISPATCH(quantize_int8)(x.data() + items.first * 32, items.last - items.first,
+                                               blocks.data() + items.first * 34);
   for (std::uint64_t i = items.first; i < items.last; ++i)
     quantize_block(x.data() + (i << layout.group_log2), blocks.data() + i * layout.bytes(), layout);
 }
@@ -508,38 +880,19 @@ void multiply_int8_rows(Range range, std::span<const std::uint8_t> x, std::span<
   const std::size_t blocks = shape.inner / 32;
   const std::size_t bytes = blocks * block_bytes({.type = BlockType::q8_0});
   const std::size_t row_bytes = layout.bytes_of(shape.inner);
-  std::vector<std::int16_t> integers;
-  std::vector<float> scales, sums;
-  for_units(
-      range, shape, [&](std::uint64_t row, std::uint64_t rows, std::uint64_t column, std::uint64_t columns) {
-        integers.resize(rows * blocks * 32);
-        scales.resize(rows * blocks);
-        sums.resize(rows * blocks);
-        HWY_DYNAMIC_DISPATCH(unpack_int8)
-        (x.data() + row * bytes, rows * blocks, integers.data(), scales.data(), sums.data());
-        HWY_DYNAMIC_DISPATCH(multiply_int8)
-        ({integers.data(), scales.data(), sums.data()}, rows, blocks, weights.data() + column * row_bytes,
-         columns, layout, y.data() + row * shape.columns + column, shape.columns);
-      });
+  for_blocks(range, shape, [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
+    HWY_DYNAMIC_DISPATCH(multiply_int8)
+    (x.data() + row * bytes, rows, blocks, weights.data() + column * row_bytes, columns, layout,
+     y.data() + row * shape.columns + column, shape.columns);
+  });
 }
 
 void multiply_many_rows(Range range, std::span<const float> x, std::span<const std::uint8_t> weights,
                         std::span<float> y, QuantizedProduct shape, BlockLayout layout) {
-  // Blocks of 256 columns and as many tiles of rows as the range has, up to those of two blocks.
-  const Range units = units_in(range, shape);
-  std::uint64_t tile = units.first / columns_per_block;
-  const std::uint64_t last = units.last / columns_per_block;
-  while (tile < last) {
-    const std::uint64_t of_columns = tile / shape.tiles, tile_row = tile % shape.tiles;
-    const std::uint64_t count =
-        std::min({last - tile, shape.tiles - tile_row, blocks_at_once * block_side / rows_per_tile});
-    const std::uint64_t row = tile_row * rows_per_tile, column = of_columns * columns_per_block;
-    if (row < shape.rows && column < shape.columns)
-      multiply_block(row, std::min<std::uint64_t>(shape.rows, row + count * rows_per_tile), column,
-                     std::min<std::uint64_t>(shape.columns, column + columns_per_block), x.data(),
-                     weights.data(), y.data(), shape, layout);
-    tile += count;
-  }
+  for_blocks(range, shape, [&](std::size_t row, std::size_t rows, std::size_t column, std::size_t columns) {
+    multiply_block(row, row + rows, column, column + columns, x.data(), weights.data(), y.data(), shape,
+                   layout);
+  });
 }
 
 }  // namespace wye::workloads::cpu

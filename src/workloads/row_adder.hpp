@@ -13,12 +13,14 @@
 #include <cstdint>
 #include <span>
 
+#include "unroll.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace wye::inline v0::workloads::cpu::HWY_NAMESPACE {
 
 /// Adds up the products of the elements of rows and those of a vector. The latter are scattered in
 /// memory, so the adder first fetches a batch of products, without data-dependent branches. It then
-/// adds them up row by row.
+/// adds up several rows at once, each in a vector of its own.
 class RowAdder {
  public:
   /// `x` has `size` elements; a column beyond counts as 0. If `values` is null, they are all 1.
@@ -38,12 +40,17 @@ class RowAdder {
       }
       // A batch has as many rows as fit. Each begins at the end of the previous row, unless the
       // offsets are invalid.
-      std::size_t last = i + 1;
-      std::uint32_t reach = end;
-      while (last < count && begin_of(first + last) == reach && end_of(first + last) - begin <= batch)
-        reach = end_of(first + last++);
-      fetch(begin, reach);
-      for (; i < last; ++i) sums[i] = sum(begin_of(first + i) - begin, end_of(first + i) - begin);
+      std::uint32_t rows = 0, size = 0;
+      do {
+        const std::uint32_t of_row = end_of(first + i + rows) - begin - size;
+        if (of_row > batch - size) break;
+        begins_[rows] = size;
+        sizes_[rows++] = static_cast<std::int32_t>(of_row);
+        size += of_row;
+      } while (rows < most_rows && i + rows < count && begin_of(first + i + rows) == begin + size);
+      fetch(begin, begin + size);
+      add_rows(rows, sums + i);
+      i += rows;
     }
   }
 
@@ -53,14 +60,14 @@ class RowAdder {
     while (begin < end) {
       const std::uint32_t size = std::min(batch, end - begin);
       fetch(begin, begin + size);
-      total += double{sum(0, size)};
+      total += double{sum(size)};
       begin += size;
     }
     return static_cast<float>(total);
   }
 
  private:
-  static constexpr std::uint32_t batch = 512;
+  static constexpr std::uint32_t batch = 512, most_rows = 64;
   using D = hwy::HWY_NAMESPACE::ScalableTag<float>;
 
   std::uint32_t begin_of(std::uint64_t row) const {
@@ -92,29 +99,119 @@ class RowAdder {
       fetched_[i] = column[i] >= size_ ? 0.0f : value == nullptr ? x_[column[i]] : value[i] * x_[column[i]];
   }
 
-  float sum(std::uint32_t begin, std::uint32_t end) const {
-    return hwy::HWY_NAMESPACE::GetLane(hwy::HWY_NAMESPACE::SumOfLanes(D(), sums(begin, end)));
+#if HWY_TARGET == HWY_SCALAR
+  static constexpr std::uint32_t together = 1;
+  using Sums = hwy::HWY_NAMESPACE::ScalableTag<float>;
+  static HWY_INLINE hwy::HWY_NAMESPACE::Vec<Sums> of_lanes(const hwy::HWY_NAMESPACE::Vec<Sums>* rows) {
+    return rows[0];
+  }
+#else
+  /// Rows have as many lanes as there are rows in a vector of sums.
+  using Sums = hwy::HWY_NAMESPACE::CappedTag<float, 8>;
+  static constexpr std::uint32_t together = hwy::HWY_NAMESPACE::MaxLanes(Sums());
+
+  /// Returns the sums of the lanes of each of so many vectors.
+  static HWY_INLINE hwy::HWY_NAMESPACE::Vec<Sums> of_lanes(const hwy::HWY_NAMESPACE::Vec<Sums>* rows) {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const Sums d;
+    const hn::Repartition<double, Sums> pairs;
+    const auto two = [&](hn::Vec<Sums> a, hn::Vec<Sums> b) HWY_ATTR {
+      return hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+    };
+    const auto four = [&](const hn::Vec<Sums>* v) HWY_ATTR {
+      const auto a = two(v[0], v[1]), b = two(v[2], v[3]);
+      return hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, a, b)),
+                     hn::BitCast(d, hn::InterleaveUpper(pairs, a, b)));
+    };
+    if constexpr (together == 4) {
+      return four(rows);
+    } else {
+      const auto low = four(rows), high = four(rows + 4);
+      return hn::Add(hn::ConcatLowerLower(d, high, low), hn::ConcatUpperUpper(d, high, low));
+    }
+  }
+#endif
+
+  /// Returns the first `n` lanes of a part of the batch, and zeros.
+  HWY_INLINE hwy::HWY_NAMESPACE::Vec<Sums> first_lanes(std::uint32_t begin, std::int32_t n) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const Sums d;
+    const hn::RebindToSigned<Sums> ints;
+    const auto some = hn::RebindMask(d, hn::Lt(hn::Iota(ints, 0), hn::Set(ints, n)));
+    return hn::IfThenElseZero(some, hn::LoadU(d, fetched_ + begin));
+  }
+
+  /// Sets `sums` to those of the first rows of the batch. The bits of a row do not depend on the
+  /// others.
+  void add_rows(std::uint32_t rows, float* sums) {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const Sums d;
+    const hn::RebindToSigned<Sums> ints;
+    constexpr auto step = static_cast<std::int32_t>(together);
+    for (std::uint32_t row = rows; row % together != 0; ++row) {
+      begins_[row] = 0;
+      sizes_[row] = 0;
+    }
+    for (std::uint32_t row = 0; row < rows; row += together) {
+      const std::int32_t most = hn::GetLane(hn::MaxOfLanes(ints, hn::LoadU(ints, sizes_ + row)));
+      hn::Vec<Sums> parts[together];
+      WYE_UNROLL
+      for (std::uint32_t i = 0; i < together; ++i)
+        parts[i] = hn::Add(hn::Zero(d), first_lanes(begins_[row + i], sizes_[row + i]));  // -0 becomes 0
+      for (std::int32_t k = step; k < std::min(most, 4 * step); k += step) {
+        const auto places = hn::Iota(ints, k);
+        WYE_UNROLL
+        for (std::uint32_t i = 0; i < together; ++i) {
+          const auto some = hn::RebindMask(d, hn::Lt(places, hn::Set(ints, sizes_[row + i])));
+          const auto next = hn::LoadU(d, fetched_ + begins_[row + i] + k);
+          parts[i] = hn::Add(parts[i], hn::IfThenElseZero(some, next));
+        }
+      }
+      if (most > 4 * step)
+        for (std::uint32_t i = 0; i < together; ++i)
+          if (sizes_[row + i] > 4 * step)
+            parts[i] =
+                hn::Add(parts[i], sums_of(begins_[row + i] + 4 * together,
+                                          begins_[row + i] + static_cast<std::uint32_t>(sizes_[row + i])));
+      if (row + together <= rows) {
+        hn::StoreU(of_lanes(parts), d, sums + row);
+      } else {
+        HWY_ALIGN float last[together];
+        hn::Store(of_lanes(parts), d, last);
+        std::copy_n(last, rows - row, sums + row);
+      }
+    }
+  }
+
+  float sum(std::uint32_t size) {
+    float sum = 0;
+    begins_[0] = 0;
+    sizes_[0] = static_cast<std::int32_t>(size);
+    add_rows(1, &sum);
+    return sum;
   }
 
   /// Adds up long rows by halves. The error grows with the logarithm of the length.
-  hwy::HWY_NAMESPACE::Vec<D> sums(std::uint32_t begin, std::uint32_t end) const {
+  hwy::HWY_NAMESPACE::Vec<Sums> sums_of(std::uint32_t begin, std::uint32_t end) const {
     namespace hn = hwy::HWY_NAMESPACE;
-    const D d;
-    const auto lanes = static_cast<std::uint32_t>(hn::Lanes(d));
-    if (end - begin > 8 * lanes) {
-      const std::uint32_t middle = begin + (end - begin) / (2 * lanes) * lanes;
-      return hn::Add(sums(begin, middle), sums(middle, end));
+    const Sums d;
+    if (end - begin > 8 * together) {
+      const std::uint32_t middle = begin + (end - begin) / (2 * together) * together;
+      return hn::Add(sums_of(begin, middle), sums_of(middle, end));
     }
     auto sum = hn::Zero(d);
-    for (std::uint32_t i = begin; i < end; i += lanes)
-      sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, end - i), hn::LoadU(d, fetched_ + i)));
+    for (std::uint32_t i = begin; i < end; i += together)
+      sum = hn::Add(sum, first_lanes(i, static_cast<std::int32_t>(end - i)));
     return sum;
   }
 
   const float *x_, *values_;
   std::uint32_t size_;
   std::span<const std::uint32_t> offsets_, columns_;
-  float fetched_[batch + HWY_LANES(float)] = {};
+  float fetched_[batch + 4 * HWY_LANES(float)] = {};
+  /// The rows of a batch.
+  std::uint32_t begins_[most_rows] = {};
+  std::int32_t sizes_[most_rows] = {};
 };
 
 }  // namespace wye::workloads::cpu::HWY_NAMESPACE

@@ -211,6 +211,33 @@ TEST_CASE("csr_multiply gives the same bits again", "[workloads][csr_multiply]")
   }
 }
 
+TEST_CASE("csr_multiply on the CPU gives a row the same bits alone and among others",
+          "[workloads][csr_multiply]") {
+  if (!has_leg("cpu")) return;
+  Sparse all = sparse(lengths_below(200, 80, 21), 500, 22);
+  // Rows of 1 to 32 products -0, each with a longer row beside it.
+  for (std::uint32_t length = 1; length <= 32; ++length)
+    for (const std::uint32_t some : {length, 2 * length}) {
+      for (std::uint32_t i = 0; i < some; ++i) {
+        all.columns.push_back(some == length ? 0 : 1);
+        all.values.push_back(-1);
+      }
+      all.offsets.push_back(static_cast<std::uint32_t>(all.values.size()));
+    }
+  all.x[0] = 0;
+  const auto y = multiplied(all, "cpu");
+  std::vector<float> alone;
+  for (std::size_t row = 0; row < y.size(); ++row) {
+    const auto begin = all.offsets[row], end = all.offsets[row + 1];
+    const Sparse one{.offsets = {0, end - begin},
+                     .columns = {all.columns.begin() + begin, all.columns.begin() + end},
+                     .values = {all.values.begin() + begin, all.values.begin() + end},
+                     .x = all.x};
+    alone.push_back(multiplied(one, "cpu")[0]);
+  }
+  CHECK(equal_bits(y, alone));
+}
+
 TEST_CASE("csr_multiply reads slices and keeps the elements beside y", "[workloads][csr_multiply]") {
   const Sparse a = sparse(lengths_below(100, 50, 19), 100, 20);
   for (const std::string& leg : legs())

@@ -89,6 +89,8 @@ TEST_CASE("The host code of workloads leaves no upper part of a register in use"
        [&] {
          cpu::matmul<float>({0, wye::workloads::items_per_block}, x, y, {}, {}, std::span(z), product);
        }},
+      {"widen", [&] { cpu::widen(halves.data(), 1, halves.size(), halves.size(), z.data()); }},
+      {"narrow", [&] { cpu::narrow(z, halves.data()); }},
       {"dequantize",
        [&] {
          cpu::dequantize({0, 64}, blocks, of_blocks, wye::workloads::layout_of({}));
