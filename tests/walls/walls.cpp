@@ -419,7 +419,7 @@ class Checker {
   // docs/threading.md promises a line for each class that has a docstring.
   void check_threads(const std::string& path) {
     static const std::regex documented(
-        R"(((?:///.*\n)+)(?:template <.*>\n)?class (?:\[\[nodiscard\]\] |WYE_API )*([A-Za-z:<>]+)[^;]*\n)");
+        R"(((?:///.*\n)+)(?:template <.*>\n)?class (?:\[\[nodiscard\]\] |WYE_API )*([A-Za-z:<>]+)[^;{]*\{)");
     const std::string text = text_of(root_ / path);
     for (std::sregex_iterator at(text.begin(), text.end(), documented), end; at != end; ++at)
       if (at->str(1).find("/// Threads: ") == std::string::npos)
