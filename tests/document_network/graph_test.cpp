@@ -69,6 +69,22 @@ TEST_CASE("groups are what is linked within, largest first", "[document_network]
     CHECK(groups.of[document] == (document < 4 ? 2u : document < 11 ? 0u : 1u));
 }
 
+TEST_CASE("the nearest of many documents are those of a sort", "[document_network]") {
+  std::mt19937 random(5);
+  std::vector<float> similarities(3000), weights(similarities.size());
+  for (float& similarity : similarities) similarity = static_cast<float>(random() % 500) / 500.0f - 0.1f;
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < similarities.size(); ++i)
+    if (i != 77 && similarities[i] > 0) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return similarities[a] > similarities[b]; });
+  for (const std::size_t count : {0u, 1u, 8u, 3000u}) {
+    const std::vector<Link> links = nearest(77, similarities, weights, count);
+    REQUIRE(links.size() == std::min(count, order.size()));
+    for (std::size_t i = 0; i < links.size(); ++i) CHECK(links[i].to == order[i]);
+  }
+}
+
 TEST_CASE("every document is in exactly one group, also one without links", "[document_network]") {
   std::mt19937 random(7);
   Neighbours neighbours(200);
