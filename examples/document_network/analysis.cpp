@@ -86,7 +86,7 @@ wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progr
 
 /// Computes the map from the means of the vectors that share a row: the mean of all products of two
 /// sets of vectors is the product of their means.
-wye::Result<void> draw_map(const Vectors& vectors, Runner& runner, Analysis& analysis) {
+wye::Result<void> map_similarities(const Vectors& vectors, Runner& runner, Analysis& analysis) {
   const std::size_t count = vectors.rows, side = std::min(count, SimilarityMap::largest_side);
   std::vector<float> means(side * vectors.columns), similarities(side * side);
   {
@@ -188,7 +188,7 @@ wye::Result<Analysis> analyse(const std::vector<Document>& documents, Vectors ve
   progress.show("ranking", 0, 2);
   if (auto ranked = rank(runner, analysis); !ranked) return std::move(ranked).error();
   progress.show("ranking", 1, 2);
-  if (auto drawn = draw_map(vectors, runner, analysis); !drawn) return std::move(drawn).error();
+  if (auto drawn = map_similarities(vectors, runner, analysis); !drawn) return std::move(drawn).error();
   if (auto dated = date(documents, runner, analysis); !dated) return std::move(dated).error();
   return analysis;
 }

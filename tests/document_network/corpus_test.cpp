@@ -60,7 +60,7 @@ TEST_CASE("synthetic documents are passages of the others, and the same every ti
   CHECK(distinct.size() > 490);
 }
 
-TEST_CASE("short documents are a passage as a whole, and of none there is nothing to make",
+TEST_CASE("a short document is a passage as a whole, and without documents none are synthetic",
           "[document_network]") {
   const TemporaryFolder folder;
   CHECK(corpus_of(folder, 10).documents.empty());
