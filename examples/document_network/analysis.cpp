@@ -36,12 +36,13 @@ class HostTime {
   Clock::time_point start_ = Clock::now();
 };
 
-/// Multiplies each row of `a` by each row of `b`. The products of rows of unit length are cosines.
+/// Multiplies each row of `a` by each row of `b`, and the product by `scale`. The products of rows of
+/// unit length are cosines.
 wye::Job products(std::span<const float> a, std::span<const float> b, std::size_t columns,
-                  std::span<float> result) {
+                  std::span<float> result, float scale = 1) {
   return workloads::matmul(a, b, result,
                            {.rows = a.size() / columns, .columns = b.size() / columns, .inner = columns},
-                           {.transposed_b = true});
+                           {.transposed_b = true}, {.scale = scale});
 }
 
 /// Compares all documents and keeps the nearest of each, with their attention. All similarities of
@@ -51,35 +52,41 @@ wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progr
   const std::size_t rows_at_once = std::clamp<std::size_t>(most_similarities / count, 1, count);
   analysis.neighbours.reserve(count);
 
-  std::vector<float> similarities, weights;
+  std::vector<float> scores;  // similarities times `sharpness`, then the attention
   for (std::size_t first = 0; first < count; first += rows_at_once) {
     progress.show("comparing", first, count);
     const std::size_t rows = std::min(rows_at_once, count - first);
-    similarities.resize(rows * count);
-    auto compared = runner.run("similarity", std::span(similarities), [&](std::span<float> result) {
+    scores.resize(rows * count);
+    auto compared = runner.run("similarity", std::span(scores), [&](std::span<float> result) {
       if (rows == count) return workloads::similarity(vectors.values, result, vectors.columns);
       const std::span some =
           std::span(vectors.values).subspan(first * vectors.columns, rows * vectors.columns);
-      return products(some, vectors.values, vectors.columns, result);
+      return products(some, vectors.values, vectors.columns, result, sharpness);
     });
     if (!compared) return compared;
 
-    weights.resize(similarities.size());
+    const auto row = [&](std::size_t document) {
+      return std::span(scores).subspan((document - first) * count, count);
+    };
     {
       const HostTime time(analysis.host_seconds);
-      std::transform(similarities.begin(), similarities.end(), weights.begin(),
-                     [](float similarity) { return similarity * sharpness; });
+      if (rows == count)
+        for (float& score : scores) score *= sharpness;
+      for (std::size_t document = first; document < first + rows; ++document)
+        analysis.neighbours.push_back(
+            nearest(static_cast<std::uint32_t>(document), row(document), nearest_kept));
     }
-    auto weighed = runner.run("attention", std::span(weights), [&](std::span<float> scores) {
-      return workloads::attention_weights(scores, {.columns = count});
+    auto weighed = runner.run("attention", std::span(scores), [&](std::span<float> values) {
+      return workloads::attention_weights(values, {.columns = count});
     });
     if (!weighed) return weighed;
 
     const HostTime time(analysis.host_seconds);
-    for (std::size_t row = 0; row < rows; ++row)
-      analysis.neighbours.push_back(nearest(static_cast<std::uint32_t>(first + row),
-                                            std::span(similarities).subspan(row * count, count),
-                                            std::span(weights).subspan(row * count, count), nearest_kept));
+    for (std::size_t document = first; document < first + rows; ++document)
+      for (Link& link : analysis.neighbours[document]) {
+        link.similarity /= sharpness;
+        link.weight = row(document)[link.to];
+      }
   }
   return {};
 }

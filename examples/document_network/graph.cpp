@@ -8,8 +8,7 @@
 
 namespace document_network {
 
-std::vector<Link> nearest(std::uint32_t self, std::span<const float> similarities,
-                          std::span<const float> weights, std::size_t count) {
+std::vector<Link> nearest(std::uint32_t self, std::span<const float> similarities, std::size_t count) {
   std::vector<Link> links;
   if (count == 0) return links;
   links.reserve(std::min(count, similarities.size()) + 1);
@@ -19,7 +18,7 @@ std::vector<Link> nearest(std::uint32_t self, std::span<const float> similaritie
     const auto place =
         std::upper_bound(links.begin(), links.end(), similarities[to],
                          [](float value, const Link& link) { return value > link.similarity; });
-    links.insert(place, {to, similarities[to], weights[to]});
+    links.insert(place, {to, similarities[to], 0.0f});
     if (links.size() > count) links.pop_back();
     if (links.size() == count) least = links.back().similarity;
   }

@@ -28,8 +28,9 @@ Analysis analysis_of(const Vectors& vectors) {
 
 }  // namespace
 
-TEST_CASE("documents that are compared in blocks have their nearest neighbours", "[document_network]") {
-  constexpr std::size_t rows = 4500, columns = 12;  // 4096 would be one block
+TEST_CASE("documents have their nearest neighbours, in one block and in several", "[document_network]") {
+  constexpr std::size_t columns = 12;
+  const std::size_t rows = GENERATE(4000u, 4500u);  // up to 4096 are one block; of 4500, one has 3728
   Vectors vectors{std::vector<float>(rows * columns), rows, columns, {}};
   std::mt19937 random(9);
   for (float& value : vectors.values) value = static_cast<float>(random() % 1000) / 1000.0f;
@@ -46,17 +47,21 @@ TEST_CASE("documents that are compared in blocks have their nearest neighbours",
     }
     return product / std::sqrt(aa * bb);
   };
-  for (const std::size_t row : {0u, 2000u, 3727u, 3728u, 4499u}) {  // a block has 3728 rows
-    CAPTURE(row);
+  for (const std::size_t row : {std::size_t{0}, std::size_t{2000}, std::size_t{3728}, rows - 1}) {
+    CAPTURE(rows, row);
     std::vector<double> expected;
-    for (std::size_t other = 0; other < rows; ++other)
+    double sum = 0;
+    for (std::size_t other = 0; other < rows; ++other) {
+      sum += std::exp(10 * cosine(row, other));
       if (other != row) expected.push_back(cosine(row, other));
+    }
     std::sort(expected.rbegin(), expected.rend());
     const std::vector<Link>& links = analysis.neighbours[row];
     REQUIRE(links.size() == 8);
     for (std::size_t i = 0; i < links.size(); ++i) {
       CHECK(static_cast<double>(links[i].similarity) == Approx(expected[i]).margin(1e-5));
       CHECK(cosine(row, links[i].to) == Approx(expected[i]).margin(1e-5));
+      CHECK(static_cast<double>(links[i].weight) == Approx(std::exp(10 * expected[i]) / sum).epsilon(1e-3));
     }
   }
 }

@@ -48,15 +48,15 @@ int outside(const std::vector<Point>& points, const std::vector<double>& radii, 
 }  // namespace
 
 TEST_CASE("the nearest of a document are the most similar others", "[document_network]") {
-  const std::vector<float> similarities{0.5f, 1.0f, 0.9f, 0.0f, 0.9f, 0.2f}, weights{1, 2, 3, 4, 5, 6};
-  const std::vector<Link> links = nearest(1, similarities, weights, 3);
+  const std::vector<float> similarities{0.5f, 1.0f, 0.9f, 0.0f, 0.9f, 0.2f};
+  const std::vector<Link> links = nearest(1, similarities, 3);
   REQUIRE(links.size() == 3);
   CHECK(links[0].to == 2);  // equal ones in their order
   CHECK(links[1].to == 4);
   CHECK(links[2].to == 0);
-  CHECK(links[1].weight == 5);
-  CHECK(nearest(1, similarities, weights, 100).size() == 4);  // not itself, nor what it shares nothing with
-  CHECK(nearest(0, std::vector<float>{1.0f}, std::vector<float>{1.0f}, 8).empty());
+  CHECK(links[1].similarity == 0.9f);
+  CHECK(nearest(1, similarities, 100).size() == 4);  // not itself, nor what it shares nothing with
+  CHECK(nearest(0, std::vector<float>{1.0f}, 8).empty());
 }
 
 TEST_CASE("groups are what is linked within, largest first", "[document_network]") {
@@ -71,7 +71,7 @@ TEST_CASE("groups are what is linked within, largest first", "[document_network]
 
 TEST_CASE("the nearest of many documents are those of a sort", "[document_network]") {
   std::mt19937 random(5);
-  std::vector<float> similarities(3000), weights(similarities.size());
+  std::vector<float> similarities(3000);
   for (float& similarity : similarities) similarity = static_cast<float>(random() % 500) / 500.0f - 0.1f;
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < similarities.size(); ++i)
@@ -79,7 +79,7 @@ TEST_CASE("the nearest of many documents are those of a sort", "[document_networ
   std::stable_sort(order.begin(), order.end(),
                    [&](auto a, auto b) { return similarities[a] > similarities[b]; });
   for (const std::size_t count : {0u, 1u, 8u, 3000u}) {
-    const std::vector<Link> links = nearest(77, similarities, weights, count);
+    const std::vector<Link> links = nearest(77, similarities, count);
     REQUIRE(links.size() == std::min(count, order.size()));
     for (std::size_t i = 0; i < links.size(); ++i) CHECK(links[i].to == order[i]);
   }
