@@ -1,7 +1,7 @@
 #!/bin/sh
 # cmake/wheels.sh SET...: fetches packages that Debian lacks from PyPI into build/wheels/<set>, pinned by hash: cuda (the CUDA
-# Toolkit's headers and NVRTC), ptx (the NVRTC that makes the PTX of wye's own kernels), ptxas, slang and peers (of the main job in
-# bench/peers). Licences of their own apply.
+# Toolkit's headers and NVRTC), ptx (the NVRTC that makes the PTX of wye's own kernels), ptxas, slang and peers (for
+# bench/peers/document_network.py). Licences of their own apply.
 # A set that is complete is not fetched again. If a set cannot be fetched, one line says why and the script succeeds: the
 # build then leaves out the legs that need it, and a later run fetches it.
 set -u

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """The main job, examples/document_network, with NumPy, SciPy, scikit-learn, networkx and matplotlib.
 
-document_network.py [--documents-limit N] [--out DIR] [--neighbours FILE]: reads the same documents of this machine, makes the same
-synthetic ones, and ends with the processor time of each step. FILE is what wye's --neighbours wrote for the same N: the program
-fails if the neighbours differ by more than documents that are equally similar. The groups are Louvain's and the layout is networkx's
-own; neither is compared. cmake/wheels.sh peers fetches the packages: PYTHONPATH=build/wheels/peers.
+document_network.py [--documents-limit N] [--out DIR] [--neighbours FILE]: reads the same documents
+of this machine, makes the same synthetic ones, and prints the processor time of each step. FILE is
+what wye's --neighbours wrote for the same N: the program fails if the neighbours differ, other than
+in which of equally similar documents they are. Groups are Louvain's and the layout is networkx's;
+neither is compared.
+cmake/wheels.sh peers fetches the packages: PYTHONPATH=build/wheels/peers. Once,
+`python3 -m compileall -q build/wheels/peers` writes their byte code, as an installation does.
 """
 import argparse
 import codecs
