@@ -36,12 +36,13 @@ class HostTime {
   Clock::time_point start_ = Clock::now();
 };
 
-std::vector<float> transposed(const Vectors& vectors) {
-  std::vector<float> values(vectors.values.size());
-  for (std::size_t row = 0; row < vectors.rows; ++row)
-    for (std::size_t column = 0; column < vectors.columns; ++column)
-      values[column * vectors.rows + row] = vectors.values[row * vectors.columns + column];
-  return values;
+/// Multiplies each row of `a` by each row of `b`, and the product by `scale`. The products of rows of
+/// unit length are cosines.
+wye::Job products(std::span<const float> a, std::span<const float> b, std::size_t columns,
+                  std::span<float> result, float scale = 1) {
+  return workloads::matmul(a, b, result,
+                           {.rows = a.size() / columns, .columns = b.size() / columns, .inner = columns},
+                           {.transposed_b = true}, {.scale = scale});
 }
 
 /// Compares all documents and keeps the nearest of each, with their attention. All similarities of
@@ -49,45 +50,74 @@ std::vector<float> transposed(const Vectors& vectors) {
 wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progress, Analysis& analysis) {
   const std::size_t count = vectors.rows;
   const std::size_t rows_at_once = std::clamp<std::size_t>(most_similarities / count, 1, count);
-  analysis.map = {count, std::vector<std::uint8_t>(count * count)};
   analysis.neighbours.reserve(count);
-  const std::vector<float> columns = rows_at_once < count ? transposed(vectors) : std::vector<float>{};
 
-  std::vector<float> similarities, weights;
+  std::vector<float> scores;  // similarities times `sharpness`, then the attention
   for (std::size_t first = 0; first < count; first += rows_at_once) {
     progress.show("comparing", first, count);
     const std::size_t rows = std::min(rows_at_once, count - first);
-    similarities.assign(rows * count, 0.0f);
-    auto compared = runner.run("similarity", std::span(similarities), [&](std::span<float> result) {
+    scores.resize(rows * count);
+    auto compared = runner.run("similarity", std::span(scores), [&](std::span<float> result) {
       if (rows == count) return workloads::similarity(vectors.values, result, vectors.columns);
-      // The rows have unit length: their products are the cosines.
       const std::span some =
           std::span(vectors.values).subspan(first * vectors.columns, rows * vectors.columns);
-      return workloads::matmul(some, columns, result,
-                               {.rows = rows, .columns = count, .inner = vectors.columns});
+      return products(some, vectors.values, vectors.columns, result, sharpness);
     });
     if (!compared) return compared;
 
-    weights = similarities;
-    for (float& weight : weights) weight *= sharpness;
-    auto weighed = runner.run("attention", std::span(weights), [&](std::span<float> scores) {
-      return workloads::attention_weights(scores, {.columns = count});
+    const auto row = [&](std::size_t document) {
+      return std::span(scores).subspan((document - first) * count, count);
+    };
+    {
+      const HostTime time(analysis.host_seconds);
+      if (rows == count)
+        for (float& score : scores) score *= sharpness;
+      for (std::size_t document = first; document < first + rows; ++document)
+        analysis.neighbours.push_back(
+            nearest(static_cast<std::uint32_t>(document), row(document), nearest_kept));
+    }
+    auto weighed = runner.run("attention", std::span(scores), [&](std::span<float> values) {
+      return workloads::attention_weights(values, {.columns = count});
     });
     if (!weighed) return weighed;
 
     const HostTime time(analysis.host_seconds);
-    for (std::size_t row = 0; row < rows; ++row) {
-      const std::span<const float> similar = std::span(similarities).subspan(row * count, count);
-      const std::span<const float> attention = std::span(weights).subspan(row * count, count);
-      std::transform(similar.begin(), similar.end(),
-                     analysis.map.shades.begin() + static_cast<std::ptrdiff_t>((first + row) * count),
-                     [](float value) {
-                       return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0f, 1.0f) * 255));
-                     });
-      analysis.neighbours.push_back(
-          nearest(static_cast<std::uint32_t>(first + row), similar, attention, nearest_kept));
-    }
+    for (std::size_t document = first; document < first + rows; ++document)
+      for (Link& link : analysis.neighbours[document]) {
+        link.similarity /= sharpness;
+        link.weight = row(document)[link.to];
+      }
   }
+  return {};
+}
+
+/// Computes the map from the means of the vectors that share a row: the mean of all products of two
+/// sets of vectors is the product of their means.
+wye::Result<void> map_similarities(const Vectors& vectors, Runner& runner, Analysis& analysis) {
+  const std::size_t count = vectors.rows, side = std::min(count, SimilarityMap::largest_side);
+  std::vector<float> means(side * vectors.columns), similarities(side * side);
+  {
+    const HostTime time(analysis.host_seconds);
+    std::size_t place = 0;
+    for (const std::vector<std::uint32_t>& members : analysis.groups.members)
+      for (const std::uint32_t document : members) {
+        const std::size_t row = place++ * side / count;
+        // The row has the places from ceil(row * count / side) to before ceil((row + 1) * count / side).
+        const std::size_t sharing = ((row + 1) * count + side - 1) / side - (row * count + side - 1) / side;
+        const float* const from = vectors.values.data() + document * vectors.columns;
+        float* const to = means.data() + row * vectors.columns;
+        for (std::size_t i = 0; i < vectors.columns; ++i) to[i] += from[i] / static_cast<float>(sharing);
+      }
+  }
+  auto compared = runner.run("similarity", std::span(similarities), [&](std::span<float> result) {
+    return products(means, means, vectors.columns, result);
+  });
+  if (!compared) return compared;
+  const HostTime time(analysis.host_seconds);
+  analysis.map = {side, std::vector<std::uint8_t>(side * side)};
+  std::transform(similarities.begin(), similarities.end(), analysis.map.shades.begin(), [](float value) {
+    return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0f, 1.0f) * 255));
+  });
   return {};
 }
 
@@ -162,8 +192,10 @@ wye::Result<Analysis> analyse(const std::vector<Document>& documents, Vectors ve
   });
   if (!normalized) return std::move(normalized).error();
   if (auto related = relate(vectors, runner, progress, analysis); !related) return std::move(related).error();
-  progress.show("ranking", 0, 1);
+  progress.show("ranking", 0, 2);
   if (auto ranked = rank(runner, analysis); !ranked) return std::move(ranked).error();
+  progress.show("ranking", 1, 2);
+  if (auto drawn = map_similarities(vectors, runner, analysis); !drawn) return std::move(drawn).error();
   if (auto dated = date(documents, runner, analysis); !dated) return std::move(dated).error();
   return analysis;
 }

@@ -33,11 +33,24 @@ std::optional<Mistake> check(const Options& options) {
     return Mistake{"'" + printable(options.out) + "' (--out) is not a folder."};
   if (options.json && kind_of(*options.json) == Kind::folder)
     return Mistake{"'" + printable(*options.json) + "' (--json) is a folder, not a file."};
+  if (options.neighbours && kind_of(*options.neighbours) == Kind::folder)
+    return Mistake{"'" + printable(*options.neighbours) + "' (--neighbours) is a folder, not a file."};
   return std::nullopt;
 }
 
-/// Declares the options and their help. Parsing writes to `options`, which must outlive it.
-void declare(CLI::App& app, Options& options) {
+/// Sets `limit` to the number that `text` is. Returns the error if it is none, or out of range.
+std::optional<Mistake> read_limit(const std::string& text, std::optional<std::size_t>& limit) {
+  std::size_t number = 0;
+  if (!read_number(text, number) || number < 1 || number > most_documents)
+    return Mistake{"--documents-limit ('" + printable(text, 40) + "') is not a number from 1 to " +
+                   std::to_string(most_documents) + "."};
+  limit = number;
+  return std::nullopt;
+}
+
+/// Declares the options and their help. Parsing writes to `options` and `limit`, which must outlive
+/// it.
+void declare(CLI::App& app, Options& options, std::string& limit) {
   const auto add = [&](const char* name, const char* type, auto& value, const std::string& help) {
     // Zero values are allowed here and refused after parsing: otherwise an option takes the next
     // one as its value.
@@ -55,6 +68,9 @@ void declare(CLI::App& app, Options& options) {
   add("--documents", "DIR", options.documents,
       "read every text in DIR and the folders in it\n"
       "(default: this machine's licence texts and copyright files)");
+  add("--documents-limit", "N", limit,
+      "read at most N documents (default: 400, with --documents 20000). If this machine has\n"
+      "fewer and there is no --documents, the others are synthetic: passages of those read");
   add("--backend", "NAME", options.backend,
       "auto, cpu, vulkan, cuda, or a device such as vulkan:0\n(default: " + options.backend + ")");
   app.add_flag("--compare", options.compare,
@@ -62,6 +78,7 @@ void declare(CLI::App& app, Options& options) {
       ->disable_flag_override();
   add("--out", "DIR", options.out, "where the pictures go (default: " + options.out + ")");
   add("--json", "FILE", options.json, "write what was done and found to FILE");
+  add("--neighbours", "FILE", options.neighbours, "write the nearest neighbours of every document to FILE");
   app.set_help_flag("-h,--help", "show this");
 }
 
@@ -69,8 +86,9 @@ void declare(CLI::App& app, Options& options) {
 
 std::variant<Options, Help, Mistake> read_command_line(std::vector<std::string> arguments) {
   Options options;
+  std::string limit;
   CLI::App app;
-  declare(app, options);
+  declare(app, options, limit);
   app.allow_extras();
   std::reverse(arguments.begin(), arguments.end());  // CLI11 reads from the back
   try {
@@ -85,14 +103,17 @@ std::variant<Options, Help, Mistake> read_command_line(std::vector<std::string> 
       if (value.empty()) return Mistake{option->get_name() + " needs a value."};
   if (const auto unknown = app.remaining(); !unknown.empty())
     return Mistake{"Unknown argument '" + printable(unknown.front()) + "'."};
+  if (!limit.empty())
+    if (auto mistake = read_limit(limit, options.documents_limit)) return std::move(*mistake);
   if (auto mistake = check(options)) return std::move(*mistake);
   return options;
 }
 
 std::string help_text() {
   Options defaults;
+  std::string limit;
   CLI::App app;
-  declare(app, defaults);
+  declare(app, defaults, limit);
   return app.help();
 }
 

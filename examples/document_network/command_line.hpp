@@ -1,5 +1,6 @@
 #pragma once
 /// The options of the program.
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,7 +14,12 @@ struct Options {
   std::string out = "document_network_report";
   std::optional<std::string> json = std::nullopt;
   std::optional<std::string> documents = std::nullopt;
+  std::optional<std::size_t> documents_limit = std::nullopt;
+  std::optional<std::string> neighbours = std::nullopt;
 };
+
+/// The largest --documents-limit: comparing so many takes minutes and 1 GB of memory.
+inline constexpr std::size_t most_documents = 100'000;
 
 struct Help {};
 

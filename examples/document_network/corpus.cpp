@@ -1,13 +1,64 @@
 #include "corpus.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
 namespace document_network {
+namespace {
 
-Corpus gather(Listing listing, Progress& progress) {
+/// The words of a document by number, in order.
+using Words = std::vector<std::uint32_t>;
+
+constexpr std::size_t shortest_passage = 40, passage_lengths = 120;
+
+/// Returns a number that looks random: the `index`th of a document.
+/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+std::uint64_t random_number(std::uint64_t document, std::uint64_t index) {
+  std::uint64_t x = (document * 8 + index + 1) * 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+/// Counts `words`.
+Bag bag_of(Words words) {
+  std::sort(words.begin(), words.end());
+  Bag bag;
+  for (const std::uint32_t word : words) {
+    if (bag.empty() || bag.back().first != word) bag.emplace_back(word, 0u);
+    ++bag.back().second;
+  }
+  return bag;
+}
+
+void add_synthetic(Corpus& corpus, const std::vector<Words>& read, std::size_t wanted, Progress& progress) {
+  while (!read.empty() && corpus.documents.size() < wanted) {
+    progress.show("synthesizing", corpus.documents.size(), wanted);
+    const std::uint64_t number = corpus.synthetic++;
+    Words words;
+    for (const std::uint64_t passage : {0u, 3u}) {
+      const Words& source = read[random_number(number, passage) % read.size()];
+      const std::size_t length = std::min<std::size_t>(
+          source.size(), shortest_passage + random_number(number, passage + 1) % passage_lengths);
+      const auto first = source.begin() + static_cast<std::ptrdiff_t>(random_number(number, passage + 2) %
+                                                                      (source.size() - length + 1));
+      words.insert(words.end(), first, first + static_cast<std::ptrdiff_t>(length));
+    }
+    const Document& first = corpus.documents[random_number(number, 0) % read.size()];
+    const std::string name = std::to_string(number);
+    corpus.documents.push_back(
+        {"synthetic/" + name, first.label + " (synthetic " + name + ")", first.modified, false});
+    corpus.bags.push_back(bag_of(std::move(words)));
+  }
+}
+
+}  // namespace
+
+Corpus gather(Listing listing, std::size_t wanted, Progress& progress) {
   Corpus corpus;
   corpus.skipped = std::move(listing.skipped);
+  std::vector<Words> beginnings;
   std::size_t done = 0;
   for (Document& document : listing.documents) {
     progress.show("reading", done++, listing.documents.size());
@@ -17,7 +68,8 @@ Corpus gather(Listing listing, Progress& progress) {
       continue;
     }
     const Text& text = std::get<Text>(read);
-    Bag bag = corpus.vocabulary.count(text.utf8);
+    Words beginning;
+    Bag bag = corpus.vocabulary.count(text.utf8, &beginning);
     if (bag.empty()) {
       ++corpus.skipped["no words"];
       continue;
@@ -25,7 +77,9 @@ Corpus gather(Listing listing, Progress& progress) {
     corpus.repaired += text.repaired;
     corpus.documents.push_back(std::move(document));
     corpus.bags.push_back(std::move(bag));
+    if (listing.documents.size() < wanted) beginnings.push_back(std::move(beginning));
   }
+  add_synthetic(corpus, beginnings, wanted, progress);
   return corpus;
 }
 

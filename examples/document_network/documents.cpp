@@ -126,7 +126,8 @@ Listing find_system_documents(std::size_t limit) {
   }
   drop_same_files(found, skipped);
   drop_same_files(copyrights, skipped);
-  drop_over_limit(copyrights, limit - std::min(limit, found.size()), skipped);
+  drop_over_limit(found, limit, skipped);
+  drop_over_limit(copyrights, limit - found.size(), skipped);
   found.insert(found.end(), std::make_move_iterator(copyrights.begin()),
                std::make_move_iterator(copyrights.end()));
   Listing list = listing(std::move(found), "/usr/share", std::move(skipped));

@@ -19,17 +19,21 @@ struct Document {
   bool known = false;         ///< a well-known name: the text of a licence
 };
 
+/// The documents that are used unless another limit is given: of the machine, of a folder.
+inline constexpr std::size_t system_limit = 400, folder_limit = 20'000;
+
 struct Listing {
   std::vector<Document> documents;  ///< ordered by path
   Skipped skipped;
 };
 
-/// Finds texts that every Debian machine has: licences and an even sample of copyright files.
-Listing find_system_documents(std::size_t limit = 400);
+/// Finds texts that every Debian machine has, at most `limit`: licences and an even sample of
+/// copyright files.
+Listing find_system_documents(std::size_t limit = system_limit);
 
 /// Finds every file in `folder` and its subfolders, at most `limit`. A link to a file counts as the
 /// file, once. Links to folders are not followed, so links cannot loop.
-Listing find_documents(const std::string& folder, std::size_t limit = 20'000);
+Listing find_documents(const std::string& folder, std::size_t limit = folder_limit);
 
 /// The reason why a file is not used.
 struct Unusable {

@@ -1,6 +1,7 @@
 #include "findings.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace document_network {
@@ -44,6 +45,19 @@ std::vector<Pair> most_alike(const std::vector<Document>& documents, const Neigh
                    [](const Pair& a, const Pair& b) { return a.similarity > b.similarity; });
   pairs.resize(std::min(pairs.size(), shown_pairs));
   return pairs;
+}
+
+std::string neighbours_json(const std::vector<Document>& documents, const Neighbours& neighbours) {
+  using Json = nlohmann::ordered_json;
+  Json paths = Json::array(), all = Json::array();
+  for (const Document& document : documents) paths.push_back(document.path);
+  for (const std::vector<Link>& links : neighbours) {
+    Json of_one = Json::array();
+    for (const Link& link : links) of_one.push_back({link.to, link.similarity});
+    all.push_back(std::move(of_one));
+  }
+  const Json json{{"documents", std::move(paths)}, {"neighbours", std::move(all)}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::size_t count_copies(const Neighbours& neighbours) {

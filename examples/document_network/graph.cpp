@@ -8,18 +8,20 @@
 
 namespace document_network {
 
-std::vector<Link> nearest(std::uint32_t self, std::span<const float> similarities,
-                          std::span<const float> weights, std::size_t count) {
+std::vector<Link> nearest(std::uint32_t self, std::span<const float> similarities, std::size_t count) {
   std::vector<Link> links;
-  links.reserve(similarities.size());
-  for (std::uint32_t to = 0; to < similarities.size(); ++to)
-    if (to != self && similarities[to] > 0) links.push_back({to, similarities[to], weights[to]});
-  count = std::min(count, links.size());
-  std::partial_sort(links.begin(), links.begin() + static_cast<std::ptrdiff_t>(count), links.end(),
-                    [](const Link& a, const Link& b) {
-                      return a.similarity != b.similarity ? a.similarity > b.similarity : a.to < b.to;
-                    });
-  links.resize(count);
+  if (count == 0) return links;
+  links.reserve(std::min(count, similarities.size()) + 1);
+  float least = 0;  // that a document must exceed
+  for (std::uint32_t to = 0; to < similarities.size(); ++to) {
+    if (!(similarities[to] > least) || to == self) continue;
+    const auto place =
+        std::upper_bound(links.begin(), links.end(), similarities[to],
+                         [](float value, const Link& link) { return value > link.similarity; });
+    links.insert(place, {to, similarities[to], 0.0f});
+    if (links.size() > count) links.pop_back();
+    if (links.size() == count) least = links.back().similarity;
+  }
   return links;
 }
 
@@ -69,7 +71,9 @@ Groups find_groups(const Neighbours& neighbours) {
       total += 2.0 * link.weight;
     }
 
-  // The gain of joining two groups, best first. Outdated entries are skipped.
+  // The gain of joining two groups, best first. The gain of an entry may be outdated: it falls when
+  // one of the groups grows, and such an entry is corrected when it is first. It rises only with the
+  // weight between the groups, and then there is a new entry.
   struct Join {
     double gain;
     std::uint32_t a, b;
@@ -90,7 +94,11 @@ Groups find_groups(const Neighbours& neighbours) {
   while (!joins.empty() && joins.top().gain > 0) {
     auto [best, a, b] = joins.top();
     joins.pop();
-    if (chains[a].empty() || chains[b].empty() || best != gain(a, b)) continue;
+    if (chains[a].empty() || chains[b].empty()) continue;
+    if (const double now = gain(a, b); now != best) {
+      if (now < best) joins.push({now, a, b});
+      continue;
+    }
     if (between[a].size() < between[b].size()) std::swap(a, b);
     chains[a] = joined(std::move(chains[a]), std::move(chains[b]), affinity);
     chains[b].clear();
@@ -101,10 +109,10 @@ Groups find_groups(const Neighbours& neighbours) {
       between[other][a] += weight;
       between[other].erase(b);
     }
-    between[b].clear();
     degree[a] += degree[b];
-    for (const auto& [other, weight] : between[a])
+    for (const auto& [other, weight] : between[b])
       joins.push({gain(a, other), std::min(a, other), std::max(a, other)});
+    between[b].clear();
   }
 
   Groups groups;

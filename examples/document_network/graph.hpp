@@ -19,9 +19,8 @@ struct Link {
 using Neighbours = std::vector<std::vector<Link>>;
 
 /// Returns the `count` documents that are most similar to one document. Equal ones keep their
-/// order; documents without any similarity are left out.
-std::vector<Link> nearest(std::uint32_t self, std::span<const float> similarities,
-                          std::span<const float> weights, std::size_t count);
+/// order; documents without any similarity are left out. The weights are zero.
+std::vector<Link> nearest(std::uint32_t self, std::span<const float> similarities, std::size_t count);
 
 /// Groups of similar documents.
 struct Groups {

@@ -20,4 +20,8 @@ struct Edge {
 wye::Result<std::vector<Point>> lay_out(Runner& runner, const std::vector<double>& radii,
                                         const std::vector<Edge>& edges, const Box& box);
 
+/// Pushes overlapping discs apart and into `box`, until they are three pixels apart or, if the box
+/// is too crowded, 400 times. A disc has at most the width and height of the box.
+void settle(std::vector<Point>& points, const std::vector<double>& radii, const Box& box);
+
 }  // namespace document_network

@@ -57,9 +57,14 @@ int run(const Options& options) {
   Report report;
   Progress progress;
   Stopwatch watch(report.host_steps);
+  const std::size_t limit = options.documents_limit.value_or(options.documents ? folder_limit : system_limit);
+  // A user's folder gets no synthetic documents.
+  const std::size_t wanted = options.documents ? 0 : options.documents_limit.value_or(0);
   Corpus corpus =
-      gather(options.documents ? find_documents(*options.documents) : find_system_documents(), progress);
+      gather(options.documents ? find_documents(*options.documents, limit) : find_system_documents(limit),
+             wanted, progress);
   report.documents = corpus.documents.size();
+  report.synthetic = corpus.synthetic;
   report.repaired = corpus.repaired;
   report.skipped = corpus.skipped;
   watch.lap("read");
@@ -110,6 +115,8 @@ int run(const Options& options) {
     report.files.push_back(file.path);
   }
 
+  if (options.neighbours)
+    files.push_back({*options.neighbours, neighbours_json(corpus.documents, analysis->neighbours)});
   if (options.json) files.push_back({*options.json, to_json(report)});
   if (const auto wrong = write_all(files)) return fail(*wrong);
   std::fputs(to_text(report).c_str(), stdout);

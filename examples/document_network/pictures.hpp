@@ -10,8 +10,11 @@
 
 namespace document_network {
 
-/// The similarity of all pairs of documents: 0 (nothing in common) to 255 (equal), row by row.
+/// The similarity of all pairs of documents in the order of their groups: 0 (nothing in common) to
+/// 255 (equal), row by row. If there are more than `largest_side` documents, a row stands for
+/// several, and an element is the mean of their pairs.
 struct SimilarityMap {
+  static constexpr std::size_t largest_side = 1200;
   std::size_t side = 0;
   std::vector<std::uint8_t> shades;
 };

@@ -73,6 +73,7 @@ std::string to_json(const Report& report) {
                        {"step", agreement.step},
                        {"max_relative_error", finite(agreement.max_relative_error)}});
   const Json json{{"documents", report.documents},
+                  {"synthetic", report.synthetic},
                   {"skipped", report.skipped},
                   {"host_steps", host_steps},
                   {"steps", steps},
@@ -82,7 +83,8 @@ std::string to_json(const Report& report) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string describe_input(std::size_t documents, std::size_t repaired, const Skipped& skipped) {
+std::string describe_input(std::size_t documents, std::size_t repaired, const Skipped& skipped,
+                           std::size_t synthetic) {
   std::size_t total = 0;
   std::string reasons;
   for (const auto& [reason, count] : skipped) {
@@ -90,6 +92,7 @@ std::string describe_input(std::size_t documents, std::size_t repaired, const Sk
     reasons += (reasons.empty() ? ": " : ", ") + std::to_string(count) + " " + reason;
   }
   return std::to_string(documents) + (documents == 1 ? " document" : " documents") +
+         (synthetic > 0 ? " (" + std::to_string(synthetic) + " synthetic)" : "") +
          (repaired > 0 ? " (" + std::to_string(repaired) + " not UTF-8, read as Latin-1)" : "") +
          (total > 0 ? "; " + std::to_string(total) + (total == 1 ? " file" : " files") + " left out" + reasons
                     : "") +
@@ -97,7 +100,8 @@ std::string describe_input(std::size_t documents, std::size_t repaired, const Sk
 }
 
 std::string to_text(const Report& report) {
-  std::string text = describe_input(report.documents, report.repaired, report.skipped) + "\n\n";
+  std::string text =
+      describe_input(report.documents, report.repaired, report.skipped, report.synthetic) + "\n\n";
 
   std::size_t device = std::string_view("this program").size();
   for (const Step& step : report.steps) device = std::max(device, length(printable(step.device, 44)));

@@ -53,7 +53,8 @@ struct Pair {
 
 struct Report {
   std::size_t documents = 0;
-  std::size_t repaired = 0;  ///< of these, not UTF-8
+  std::size_t synthetic = 0;  ///< of these, not read but made of passages of the others
+  std::size_t repaired = 0;   ///< of these, not UTF-8
   Skipped skipped;
   std::vector<HostStep> host_steps;
   std::vector<Step> steps;
@@ -71,7 +72,8 @@ std::string to_json(const Report& report);
 std::string to_text(const Report& report);
 
 /// "400 documents; 3 skipped: 2 empty, 1 binary."
-std::string describe_input(std::size_t documents, std::size_t repaired, const Skipped& skipped);
+std::string describe_input(std::size_t documents, std::size_t repaired, const Skipped& skipped,
+                           std::size_t synthetic = 0);
 
 /// The error above which two backends disagree.
 inline constexpr double agreement_bound = 1e-3;

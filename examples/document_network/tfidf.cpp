@@ -8,12 +8,13 @@
 
 namespace document_network {
 
-Bag Vocabulary::count(std::string_view utf8) {
+Bag Vocabulary::count(std::string_view utf8, std::vector<std::uint32_t>* beginning) {
   std::unordered_map<std::uint32_t, std::uint32_t> times;
   for_each_word(utf8, [&](std::string_view word) {
     const auto [entry, is_new] = numbers_.try_emplace(std::string(word), words_.size());
     if (is_new) words_.emplace_back(word);
     ++times[entry->second];
+    if (beginning && beginning->size() < longest_beginning) beginning->push_back(entry->second);
   });
   Bag bag(times.begin(), times.end());
   std::sort(bag.begin(), bag.end());

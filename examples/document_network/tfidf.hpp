@@ -17,8 +17,11 @@ using Bag = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 /// Assigns a number to each word.
 class Vocabulary {
  public:
-  /// Counts the words of `utf8`.
-  Bag count(std::string_view utf8);
+  /// Counts the words of `utf8`. Appends the numbers of its first words to `beginning` until that
+  /// has `longest_beginning`.
+  Bag count(std::string_view utf8, std::vector<std::uint32_t>* beginning = nullptr);
+  static constexpr std::size_t longest_beginning = 4096;
+
   const std::vector<std::string>& words() const { return words_; }
 
  private:

@@ -28,6 +28,8 @@ TEST_CASE("without arguments everything has its default", "[document_network]") 
   CHECK(defaults.out == "document_network_report");
   CHECK_FALSE(defaults.json);
   CHECK_FALSE(defaults.documents);
+  CHECK_FALSE(defaults.documents_limit);
+  CHECK_FALSE(defaults.neighbours);
 }
 
 TEST_CASE("flags take their value after a blank or an equals sign", "[document_network]") {
@@ -40,6 +42,10 @@ TEST_CASE("flags take their value after a blank or an equals sign", "[document_n
   CHECK(said.json == folder / "a=b.json");
   CHECK(said.documents == folder.path().string());
   CHECK(options({"--backend", "cpu", "--backend=vulkan:0"}).backend == "vulkan:0");
+  CHECK(options({"--documents-limit", "20000"}).documents_limit == 20'000u);
+  CHECK(options({"--documents-limit=1"}).documents_limit == 1u);
+  CHECK(options({"--documents-limit=100000"}).documents_limit == 100'000u);
+  CHECK(options({"--neighbours", folder / "all.json"}).neighbours == folder / "all.json");
 }
 
 TEST_CASE("help is given whatever else is said", "[document_network]") {
@@ -47,8 +53,9 @@ TEST_CASE("help is given whatever else is said", "[document_network]") {
   CHECK(std::holds_alternative<Help>(read_command_line({"-h"})));
   const std::string help = help_text();
   CAPTURE(help);
-  for (const char* part : {"--documents DIR", "--backend NAME", "--compare", "--out DIR", "--json FILE",
-                           "--help", "(default: auto)", "(default: document_network_report)", "exit status"})
+  for (const char* part : {"--documents DIR", "--documents-limit N", "--neighbours FILE", "--backend NAME",
+                           "--compare", "--out DIR", "--json FILE", "--help", "(default: auto)",
+                           "(default: document_network_report)", "exit status"})
     CHECK(help.find(part) != std::string::npos);
 }
 
@@ -69,4 +76,11 @@ TEST_CASE("each wrong argument is named", "[document_network]") {
   CHECK(mistake({"--out", file}) == "'" + file + "' (--out) is not a folder.");
   CHECK(mistake({"--json", folder.path().string()}) ==
         "'" + folder.path().string() + "' (--json) is a folder, not a file.");
+  CHECK(mistake({"--neighbours", folder.path().string()}) ==
+        "'" + folder.path().string() + "' (--neighbours) is a folder, not a file.");
+  CHECK(mistake({"--documents-limit"}) == "--documents-limit needs a value.");
+  for (const char* wrong :
+       {"0", "-5", "100001", "99999999999999999999", "many", "1e3", "400x", " 400", "4.5"})
+    CHECK(mistake({"--documents-limit=" + std::string(wrong)}) ==
+          "--documents-limit ('" + std::string(wrong) + "') is not a number from 1 to 100000.");
 }

@@ -155,4 +155,5 @@ TEST_CASE("the system's documents are its licences and some of its packages'", "
   std::size_t known = 0;
   for (const Document& document : listing.documents) known += document.known;
   CHECK(known >= 5);
+  CHECK(find_system_documents(3).documents.size() == 3);
 }

@@ -27,6 +27,12 @@ TEST_CASE("the highest ranked are ten at most, equal ones in their order", "[doc
   CHECK(highest_ranked(documents(1, 0), {1.0f}).size() == 1);
 }
 
+TEST_CASE("neighbours are valid JSON, whatever the bytes of the paths", "[document_network]") {
+  const std::vector<Document> documents{{"/a\xff\"\n", "a", 0, false}, {"/b", "b", 0, false}};
+  CHECK(neighbours_json(documents, {{{1, 0.5f, 0.9f}}, {}}) ==
+        "{\"documents\":[\"/a\xEF\xBF\xBD\\\"\\n\",\"/b\"],\"neighbours\":[[[1,0.5]],[]]}\n");
+}
+
 TEST_CASE("alike pairs are told once, most alike first, copies not among them", "[document_network]") {
   const Neighbours neighbours{{{1, 0.9f, 0}, {3, 1.0f, 0}},
                               {{0, 0.9f, 0}, {2, 0.95f, 0}},

@@ -27,18 +27,36 @@ Neighbours cliques(const std::vector<std::uint32_t>& sizes) {
   return neighbours;
 }
 
+/// Returns the number of pairs of discs that overlap or are nowhere.
+int overlaps(const std::vector<Point>& points, const std::vector<double>& radii) {
+  int pairs = 0;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      pairs += !(std::hypot(points[i].x - points[j].x, points[i].y - points[j].y) >= radii[i] + radii[j]);
+  return pairs;
+}
+
+/// Returns the number of discs that are not completely in `box`.
+int outside(const std::vector<Point>& points, const std::vector<double>& radii, const Box& box) {
+  int discs = 0;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    discs += !(points[i].x - radii[i] >= box.x && points[i].x + radii[i] <= box.right() &&
+               points[i].y - radii[i] >= box.y && points[i].y + radii[i] <= box.bottom());
+  return discs;
+}
+
 }  // namespace
 
 TEST_CASE("the nearest of a document are the most similar others", "[document_network]") {
-  const std::vector<float> similarities{0.5f, 1.0f, 0.9f, 0.0f, 0.9f, 0.2f}, weights{1, 2, 3, 4, 5, 6};
-  const std::vector<Link> links = nearest(1, similarities, weights, 3);
+  const std::vector<float> similarities{0.5f, 1.0f, 0.9f, 0.0f, 0.9f, 0.2f};
+  const std::vector<Link> links = nearest(1, similarities, 3);
   REQUIRE(links.size() == 3);
   CHECK(links[0].to == 2);  // equal ones in their order
   CHECK(links[1].to == 4);
   CHECK(links[2].to == 0);
-  CHECK(links[1].weight == 5);
-  CHECK(nearest(1, similarities, weights, 100).size() == 4);  // not itself, nor what it shares nothing with
-  CHECK(nearest(0, std::vector<float>{1.0f}, std::vector<float>{1.0f}, 8).empty());
+  CHECK(links[1].similarity == 0.9f);
+  CHECK(nearest(1, similarities, 100).size() == 4);  // not itself, nor what it shares nothing with
+  CHECK(nearest(0, std::vector<float>{1.0f}, 8).empty());
 }
 
 TEST_CASE("groups are what is linked within, largest first", "[document_network]") {
@@ -49,6 +67,22 @@ TEST_CASE("groups are what is linked within, largest first", "[document_network]
   CHECK(groups.members[2].size() == 4);
   for (std::uint32_t document = 0; document < 16; ++document)
     CHECK(groups.of[document] == (document < 4 ? 2u : document < 11 ? 0u : 1u));
+}
+
+TEST_CASE("the nearest of many documents are those of a sort", "[document_network]") {
+  std::mt19937 random(5);
+  std::vector<float> similarities(3000);
+  for (float& similarity : similarities) similarity = static_cast<float>(random() % 500) / 500.0f - 0.1f;
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < similarities.size(); ++i)
+    if (i != 77 && similarities[i] > 0) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return similarities[a] > similarities[b]; });
+  for (const std::size_t count : {0u, 1u, 8u, 3000u}) {
+    const std::vector<Link> links = nearest(77, similarities, count);
+    REQUIRE(links.size() == std::min(count, order.size()));
+    for (std::size_t i = 0; i < links.size(); ++i) CHECK(links[i].to == order[i]);
+  }
 }
 
 TEST_CASE("every document is in exactly one group, also one without links", "[document_network]") {
@@ -105,4 +139,52 @@ TEST_CASE("a layout keeps discs apart, inside, and is the same every time", "[do
   }
   CHECK(lay_out_once({}, {}).empty());
   CHECK(lay_out_once({5}, {}).size() == 1);
+}
+
+TEST_CASE("settled discs are apart and inside, and discs with room stay where they are",
+          "[document_network]") {
+  const Box box{70, 165, 1500, 1000};
+  const std::size_t clusters = GENERATE(2u, 5u, 40u);
+  CAPTURE(clusters);
+  std::mt19937 random(3);
+  const auto part = [&] { return static_cast<double>(random() % 10'000) / 10'000; };
+  std::vector<Point> centers, points;
+  for (std::size_t i = 0; i < clusters; ++i)
+    centers.push_back({box.x + part() * box.width, box.y + part() * box.height});
+  std::vector<double> radii;
+  for (std::size_t i = 0; i < 400; ++i) {
+    const Point& center = centers[i % clusters];
+    points.push_back({center.x + 120 * (part() - 0.5), center.y + 120 * (part() - 0.5)});
+    radii.push_back(3 + 15 * part() * part());
+  }
+  CHECK(overlaps(points, radii) > 50);
+  settle(points, radii, box);
+  CHECK(overlaps(points, radii) == 0);
+  CHECK(outside(points, radii, box) == 0);
+
+  const std::vector<Point> places{{100, 200}, {700, 200}, {100, 900}};
+  std::vector<Point> same = places;
+  settle(same, {26, 26, 26}, box);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    CHECK(same[i].x == places[i].x);
+    CHECK(same[i].y == places[i].y);
+  }
+}
+
+TEST_CASE("discs in one place are separated, and those without enough room remain in the box",
+          "[document_network]") {
+  const Box box{0, 0, 200, 100};
+  std::vector<Point> points(12, {90, 50});
+  std::vector<double> radii(points.size(), 8);
+  settle(points, radii, box);
+  CHECK(overlaps(points, radii) == 0);
+  CHECK(outside(points, radii, box) == 0);
+
+  points.assign(60, {10, 95});
+  radii.assign(points.size(), 12);
+  settle(points, radii, box);
+  CHECK(outside(points, radii, box) == 0);
+  points.clear();
+  settle(points, {}, box);
+  CHECK(points.empty());
 }

@@ -154,6 +154,58 @@ TEST_CASE("documents with nothing in common, and copies, are no trouble", "[docu
   check_pictures(folder);
 }
 
+TEST_CASE("a limit bounds a folder's documents, and its others are not synthetic", "[document_network]") {
+  const TemporaryFolder folder;
+  for (int i = 0; i < 20; ++i)
+    folder.put("in/" + std::to_string(i),
+               "words that all share and one more" + std::string(1, static_cast<char>('a' + i)));
+  const auto limited = [&](const std::string& limit) {
+    const Ran ran =
+        run({"--backend", "cpu", "--documents", folder / "in", "--documents-limit", limit, "--out",
+             folder / "out", "--json", folder / "report.json", "--neighbours", folder / "all.json"});
+    CAPTURE(ran.said);
+    REQUIRE(ran.status == 0);
+    const Json report = Json::parse(folder.get("report.json")), all = Json::parse(folder.get("all.json"));
+    CHECK(report["synthetic"] == 0);
+    CHECK(all["documents"].size() == report["documents"]);
+    CHECK(all["neighbours"].size() == report["documents"]);
+    return report["documents"].get<std::size_t>();
+  };
+  CHECK(limited("7") == 7);
+  CHECK(limited("30") == 20);
+  const Ran ran = run({"--documents-limit", "none"});
+  CHECK(ran.status == 2);
+  CHECK(has(ran.said, "--documents-limit ('none') is not a number from 1 to 100000."));
+}
+
+TEST_CASE("this machine's documents are filled up with synthetic ones, which the report counts",
+          "[document_network]") {
+  if (!fs::exists("/usr/share/common-licenses"))
+    return wye::test::skip("this machine has no /usr/share/common-licenses");
+  const TemporaryFolder folder;
+  // More than one block of rows: 16 Mi similarities are in memory at a time.
+  const Ran ran = run({"--backend", "cpu", "--documents-limit", "5000", "--out", folder / "out", "--json",
+                       folder / "report.json", "--neighbours", folder / "all.json"});
+  CAPTURE(ran.said);
+  REQUIRE(ran.status == 0);
+  check_pictures(folder);
+  const Json report = Json::parse(folder.get("report.json"));
+  CHECK(report["documents"] == 5000);
+  const auto synthetic = report["synthetic"].get<std::size_t>();
+  if (synthetic == 0) return;  // a machine with many packages
+  CHECK(has(ran.said, "5000 documents (" + std::to_string(synthetic) + " synthetic)"));
+  const Json all = Json::parse(folder.get("all.json"));
+  CHECK(all["documents"][4999] == "synthetic/" + std::to_string(synthetic - 1));
+  for (std::size_t i = 0; i < 5000; ++i) {
+    const Json& links = all["neighbours"][i];
+    REQUIRE(links.size() <= 8);
+    for (const Json& link : links) {
+      CHECK(link[0] != i);
+      CHECK(link[1] <= 1.001);
+    }
+  }
+}
+
 TEST_CASE("without a document there is no report, and status 1", "[document_network]") {
   const TemporaryFolder folder;
   folder.put("in/empty", "");

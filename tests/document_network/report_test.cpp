@@ -10,6 +10,7 @@ using namespace document_network;
 TEST_CASE("the report as JSON has the shape that scripts rely on", "[document_network]") {
   Report report;
   report.documents = 2;
+  report.synthetic = 1;
   report.skipped = {{"binary", 1}, {"empty", 3}};
   report.host_steps = {{"read", 0.25}};
   report.steps = {{"normalize", "cpu", "A \"CPU\"", "It is the only device.", 0.5, "memory"}};
@@ -18,6 +19,7 @@ TEST_CASE("the report as JSON has the shape that scripts rely on", "[document_ne
   report.compare = {{"vulkan", "normalize", 1e-6}};
   CHECK(to_json(report) == R"({
   "documents": 2,
+  "synthetic": 1,
   "skipped": {
     "binary": 1,
     "empty": 3
@@ -58,6 +60,7 @@ TEST_CASE("the report as JSON has the shape that scripts rely on", "[document_ne
 )");
   CHECK(to_json(Report{}) == R"({
   "documents": 0,
+  "synthetic": 0,
   "skipped": {},
   "host_steps": [],
   "steps": [],
@@ -99,6 +102,7 @@ TEST_CASE("the report as text names every skipped file's reason and every alike 
   CHECK(describe_input(1, 0, {}) == "1 document.");
   CHECK(describe_input(400, 2, {{"binary", 1}, {"empty", 3}}) ==
         "400 documents (2 not UTF-8, read as Latin-1); 4 files left out: 1 binary, 3 empty.");
+  CHECK(describe_input(400, 0, {}, 380) == "400 documents (380 synthetic).");
   Report report;
   report.alike = {{"GPL-2", "GPL-3", 0.934}, {"odd\nname", "x", 0.5}};
   const std::string text = to_text(report);
