@@ -1,6 +1,5 @@
-// The file of marks in a cache directory: whatever it contains, only builds that ended processes
-// are refused.
-#include <algorithm>
+// The file of marks in a cache directory: whatever it contains, deaths are found only in builds in
+// which processes have ended.
 #include <cstdlib>
 #include <fstream>
 #include <span>
@@ -17,6 +16,9 @@ namespace {
 using namespace wye;
 
 constexpr std::size_t file_bytes = 4096;  // of 256 KiB: places of 64 bytes
+
+constexpr std::uint8_t step = 2;
+constexpr std::uint32_t minute = 1'000'000;
 
 void expect(bool holds) {
   if (!holds) std::abort();
@@ -42,14 +44,25 @@ std::vector<std::byte> marks_written() {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Builds whose marks are within `file_bytes`: the i-th was begun i times.
+cache::BuildMarks open_marks() {
+  return cache::BuildMarks::open(marks_path(), [] { return minute; }).value();
+}
+
+/// Leaves a mark as a process does that ends in a build.
+void die_in(cache::BuildMarks& marks, const Digest& what) {
+  const auto before = marks.settle(what);
+  expect(before.has_value());
+  marks.reach(what, *before, step);
+}
+
+/// Builds whose marks are within `file_bytes`: in the i-th, i processes have ended.
 std::vector<Digest> builds() {
   std::vector<Digest> all;
   for (int i = 0; all.size() < 4; ++i) {
     const Digest what = Hasher().add("build " + std::to_string(i)).finish();
     put_marks({});
-    auto marks = cache::BuildMarks::open(marks_path()).value();
-    expect(marks.begin(what).has_value());
+    auto marks = open_marks();
+    die_in(marks, what);
     if (marks_written().size() <= file_bytes) all.push_back(what);
   }
   return all;
@@ -57,9 +70,9 @@ std::vector<Digest> builds() {
 
 std::vector<std::byte> valid_marks(const std::vector<Digest>& all) {
   put_marks({});
-  auto marks = cache::BuildMarks::open(marks_path()).value();
+  auto marks = open_marks();
   for (std::size_t i = 0; i < all.size(); ++i)
-    for (std::size_t n = 0; n < i; ++n) expect(marks.begin(all[i]).has_value());
+    for (std::size_t n = 0; n < i; ++n) die_in(marks, all[i]);
   return marks_written();
 }
 
@@ -71,15 +84,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   test::Input input(data, size);
   const std::vector<std::byte> bytes = test::edited(valid, input);
   put_marks(bytes);
-  auto marks = cache::BuildMarks::open(marks_path()).value();
+  auto marks = open_marks();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const unsigned deaths = marks.deaths(all[i]).value();
-    const unsigned died = i == 0 ? 0 : static_cast<unsigned>(i - 1);  // the last one may be alive
-    expect(deaths == died || (deaths == 0 && bytes != valid));
-    const unsigned found = marks.begin(all[i]).value();
-    expect(found == 0 || found == std::min<unsigned>(died + 1, cache::BuildMarks::most_deaths));
+    const auto ended_in_it = [&](std::size_t processes) {
+      if (i == 0) return cache::Deaths{};
+      return cache::Deaths{.interrupted = static_cast<unsigned>(processes), .step = step, .minute = minute};
+    };
+    const cache::Deaths none, deaths = marks.deaths(all[i]).value();
+    const bool is_whole = bytes == valid;
+    expect(deaths == ended_in_it(i - 1) || (deaths == none && !is_whole));  // the last one may be alive
+    const cache::Deaths found = marks.settle(all[i]).value();
+    expect(found == ended_in_it(i) || (found == none && !is_whole));
     marks.end(all[i]);
-    expect(marks.deaths(all[i]).value() == 0);
+    expect(marks.deaths(all[i]).value() == none);
   }
   expect(marks.clear().has_value());
   expect(marks_written().empty());
