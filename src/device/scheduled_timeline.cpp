@@ -50,6 +50,8 @@ void ScheduledTimeline::arrange_callbacks() noexcept {
   if (first_callback() != no_value) pending_.waiter().add(*this);
 }
 
+void ScheduledTimeline::abandon() noexcept { pending_.waiter().end_at_exit(); }
+
 void ScheduledTimeline::end_callbacks() noexcept { pending_.waiter().remove(*this); }
 
 bool ScheduledTimeline::call_known() noexcept {

@@ -33,6 +33,7 @@ class ScheduledTimeline : public Timeline, public std::enable_shared_from_this<S
   /// Returns the largest value that was submitted to the driver or that the host has signaled.
   /// Every value of a foreign timeline counts as submitted: only the driver knows.
   std::uint64_t scheduled() const noexcept { return scheduled_.load(); }
+  void abandon() noexcept override;
 
  protected:
   ScheduledTimeline(std::shared_ptr<DeviceBase> device, PendingSubmissions& pending, SignaledBy by);

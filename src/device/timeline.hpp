@@ -59,6 +59,9 @@ class Timeline {
   /// Waits until the waiter thread of the device has released a timeline without callbacks. In a
   /// callback it has no effect.
   virtual void await_release() noexcept {}
+  /// Notes that work in flight on its lane was abandoned. If it still is in flight when the process
+  /// ends, no thread of wye calls the driver while the driver is destroyed.
+  virtual void abandon() noexcept {}
   /// Raises the value from the host.
   /// Errors: invalid_argument (`value` is not larger than the value reached, or a lane signals this
   ///         timeline), device_lost.

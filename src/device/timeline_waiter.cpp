@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/gate.hpp"
+#include "base/process.hpp"
 #include "base/worker.hpp"
 #include "device/scheduled_timeline.hpp"
 
@@ -29,6 +32,8 @@ struct TimelineWaiter::Shared {
   bool holds = false;        // the thread may hold the last handles of timelines
   std::uint64_t rounds = 0;  // ended: it held none at the end of each
   base::Gate released;
+  bool has_ended = false;
+  base::Gate ended;
 
   void append(ScheduledTimeline& timeline) noexcept {
     timeline.is_listed_ = true;
@@ -129,7 +134,38 @@ void TimelineWaiter::Shared::run() noexcept {
     lock.lock();
     end_round();
   }
+  has_ended = true;
+  ended.wake_all();
 }
+
+/// Ends threads when the process ends. Made after the drivers, it is destroyed before them.
+class TimelineWaiter::AtExit {
+ public:
+  static AtExit& only() {
+    static AtExit only;
+    return only;
+  }
+  void add(const std::shared_ptr<Shared>& waiter) {
+    const std::lock_guard lock(mutex_);
+    if (std::find(waiters_.begin(), waiters_.end(), waiter) == waiters_.end()) waiters_.push_back(waiter);
+  }
+  ~AtExit() {
+    if (origin_.is_inherited()) return;
+    const Instant until = Clock::steady().now() + std::chrono::seconds(1);
+    for (const std::shared_ptr<Shared>& waiter : waiters_) {
+      base::Lock lock(waiter->mutex);
+      waiter->is_ending = true;
+      waiter->notified.wake_one();
+      if (waiter->thread) waiter->ended.wait(lock, until, [&] { return waiter->has_ended; });
+      // Not joined: the driver may not return, and a device that is never destroyed keeps it.
+    }
+  }
+
+ private:
+  const base::Origin origin_{};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Shared>> waiters_;
+};
 
 TimelineWaiter::TimelineWaiter(std::string thread_name, Sleep sleep) : shared_(std::make_shared<Shared>()) {
   shared_->name = std::move(thread_name);
@@ -181,6 +217,11 @@ void TimelineWaiter::end() noexcept {
     if (shared_->thread) thread.emplace(*std::move(shared_->thread));
     shared_->thread.reset();
   }
+}
+
+void TimelineWaiter::end_at_exit() noexcept try {
+  AtExit::only().add(shared_);
+} catch (const std::bad_alloc&) {  // the thread runs on
 }
 
 }  // namespace wye::device

@@ -43,9 +43,14 @@ class TimelineWaiter {
   void notify() noexcept;
   /// Joins the thread. All timelines of the device have ended.
   void end() noexcept;
+  /// Has the end of the process, or the unloading of this library, end the thread: it polls the
+  /// driver for work that was abandoned, and the driver is destroyed then. The driver has to be
+  /// loaded. The thread is not waited for longer than a second.
+  void end_at_exit() noexcept;
 
  private:
   struct Shared;
+  class AtExit;
   std::shared_ptr<Shared> shared_;
 };
 

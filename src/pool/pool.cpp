@@ -188,6 +188,12 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory,
   return pool;
 }
 
+/// Keeps a lane whose work is in flight until the process ends.
+void Pool::abandon(std::unique_ptr<device::Lane> lane) noexcept {
+  lane->timeline()->abandon();
+  base::detail::keep(lane.release());
+}
+
 Pool::~Pool() {
   for (SharedSilicon& one : silicon_)
     if (one.slots) leave_slots(one);
@@ -201,7 +207,7 @@ Pool::~Pool() {
                           : options_.close_timeout ? Deadline(*options_.close_timeout).at(Clock::steady())
                           : runs_host_code         ? Instant::max()
                                                    : now + gpu_close_timeout;
-    if (!one.lane->idle(until)) base::detail::keep(one.lane.release());
+    if (!one.lane->idle(until)) abandon(std::move(one.lane));
   }
 }
 
@@ -634,7 +640,7 @@ Result<void> Pool::close(Instant until) noexcept {
   bool abandons = false, are_all_named = true;
   for (Unfinished& one : unfinished) {
     if (one.lane->idle(until)) continue;
-    base::detail::keep(one.lane.release());
+    abandon(std::move(one.lane));
     abandons = true;
     try {
       names += base::text("{}{}context '{}'", names.empty() ? "" : ", ",

@@ -348,6 +348,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// std::bad_alloc; then the device is not prepared.
   void prepare_device(std::shared_ptr<device::DeviceBase> device, std::shared_ptr<device::Adapter> adapter,
                       std::string found_as, std::size_t processors);
+  static void abandon(std::unique_ptr<device::Lane> lane) noexcept;
   std::string ids_on(std::size_t processor) const;
   void prepare_silicon(const device::DeviceBase& device, std::size_t processors);
   void make_contexts(std::size_t device, const std::shared_ptr<device::MemoryAccount>& account);
