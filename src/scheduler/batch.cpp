@@ -109,9 +109,9 @@ void Core::run_alone(Record& member) noexcept {
     ++queues_[queue].committed;
   }
   Instant now;
-  if (run(member, true, now) == Progress::in_flight) return;
+  const Progress progress = run(member, true, now);
   const base::Lock lock = base::lock_soon(mutex_);
-  --queues_[queue].committed;
+  end_run_locked(queue, progress);
 }
 
 /// Completes the other jobs of a batch, whose submission has returned with `result`. If it failed,

@@ -60,7 +60,7 @@ Result<void> Core::close(Instant until) noexcept {
   while (std::shared_ptr<Record> record = abandon_next(polled)) {
     // A worker waits for it instead of the waiter thread of the device: that polls the driver again
     // and again, which it must not do while the process ends.
-    if (polled && polled->drop_callbacks()) on_return(record.get());
+    if (polled && polled->drop_callbacks()) on_return(record.get(), record->flight);
     const std::string name = abandon(*record);
     try {
       names += (names.empty() ? "" : ", ") + name;

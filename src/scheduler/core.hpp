@@ -207,6 +207,11 @@ class Core : public std::enable_shared_from_this<Core> {
   void add_table();
 
   // queue.cpp
+  enum class Progress : std::uint8_t {
+    completed,
+    in_flight,
+    requeued,  // it waits for another device
+  };
   /// The jobs that the calling thread runs. A job that waits for another job runs it on top of
   /// itself without counting against `concurrent_jobs`: otherwise that many jobs that each wait for
   /// one more would deadlock.
@@ -230,6 +235,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool call_worker_locked() noexcept;
   void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
   void run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
+  void end_run_locked(std::size_t queue, Progress progress) noexcept;
   static Heap* first_of(std::array<Heap*, levels> heaps) noexcept;
   Heap* first_in_locked(Queue& queue, std::size_t level) noexcept;
   Heap* next_heap_locked() noexcept;
@@ -259,8 +265,8 @@ class Core : public std::enable_shared_from_this<Core> {
            !pool_->info(record.attempt->device).features.has(Feature::host_memory);
   }
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
-  void end_callback() noexcept;
-  static void on_return(Record* record) noexcept;
+  std::shared_ptr<Record> end_callback_locked(Record& record) noexcept;
+  static void on_return(Record* record, std::uint32_t flight) noexcept;
   void return_locked(std::shared_ptr<Record> record) noexcept;
   void return_expired_locked() noexcept;
   bool has_expired_locked() const noexcept;
@@ -299,11 +305,6 @@ class Core : public std::enable_shared_from_this<Core> {
   std::string abandon(Record& record) noexcept;
 
   // run.cpp
-  enum class Progress : std::uint8_t {
-    completed,
-    in_flight,
-    requeued,  // it waits for another device
-  };
   Progress run(Record& record, bool detaches, Instant& now) noexcept;
   Result<Progress> place(Record& record, bool detaches);
   bool recover_devices(Record& record, bool waits) const;

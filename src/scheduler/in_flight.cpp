@@ -13,13 +13,16 @@ namespace wye::inline v0::scheduler {
 bool Core::detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   bool is_sooner = false;
+  std::uint32_t flight = 0;
   {
     const base::Lock lock = base::lock_soon(mutex_);
     if (ends_in_flight(record)) return false;  // `cancel` found it running
     record.run_by = nullptr;
     record.flight_until = until;
+    if (!record.advance(State::running, State::in_flight)) return false;  // abandoned
     record.self = keep;
-    if (!record.advance(State::running, State::in_flight)) return record.self.reset(), false;  // abandoned
+    ++record.callbacks;
+    flight = ++record.flight;
     ++in_flight_;
     ++callbacks_;
     ++users_;  // this thread: `cancel` may settle the job now, on another one
@@ -27,13 +30,13 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   }
   if (is_sooner) work_.wake_one();
   try {
-    if (point.timeline->when(point.value, [raw = &record](const Error*) { on_return(raw); })) return true;
+    if (point.timeline->when(point.value, [raw = &record, flight](const Error*) { on_return(raw, flight); })) return true;
   } catch (const std::bad_alloc&) {  // like a thread that the system refuses
   }
   const base::Lock lock = base::lock_soon(mutex_);
-  --callbacks_;
-  record.self.reset();
-  if (!record.advance(State::in_flight, State::running)) {  // its time limit has passed, or it was abandoned
+  (void)end_callback_locked(record);
+  // Otherwise its time limit has passed, or it was abandoned.
+  if (record.flight != flight || !record.advance(State::in_flight, State::running)) {
     if (std::exchange(record.is_unattended, false)) return_locked(keep);
     return true;
   }
@@ -43,26 +46,28 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   return false;
 }
 
-void Core::end_callback() noexcept {
-  const base::Lock lock = base::lock_soon(mutex_);
+/// Returns the record, which its pending callbacks own.
+std::shared_ptr<Record> Core::end_callback_locked(Record& record) noexcept {
   --callbacks_;
-  note_quiet_locked();
+  return --record.callbacks == 0 ? std::move(record.self) : record.self;
 }
 
-/// Called on a thread of the device: the submission of a record has completed, or has failed.
-void Core::on_return(Record* record) noexcept {
-  std::shared_ptr<Record> keep = std::move(record->self);
+/// Called on a thread of the device: the submission of a flight of a record has completed, or has
+/// failed.
+void Core::on_return(Record* record, std::uint32_t flight) noexcept {
   Core& core = *record->core;
   // A worker may settle the record, and the core may end, as soon as the mutex is free.
   base::Lock lock = base::lock_soon(core.mutex_);
-  if (!record->advance(State::in_flight, State::returned) && !std::exchange(record->is_unattended, false)) {
-    const std::shared_ptr<Core> last = record->core;  // its time limit has passed
+  if (record->flight != flight ||
+      (!record->advance(State::in_flight, State::returned) && !std::exchange(record->is_unattended, false))) {
+    const std::shared_ptr<Core> last = record->core;  // its time limit passed before
+    std::shared_ptr<Record> keep = core.end_callback_locked(*record);
+    ++core.users_;  // this thread, until it has left the job
     lock.unlock();
     keep.reset();
-    return core.end_callback();
+    return core.end_use();
   }
-  --core.callbacks_;
-  core.return_locked(std::move(keep));
+  core.return_locked(core.end_callback_locked(*record));
   if (core.call_worker_locked()) core.work_.wake_one();
 }
 

@@ -310,14 +310,20 @@ void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_w
   record.reset();
   --jobs_on_this_thread;
   lock = base::lock_soon(mutex_);
+  end_run_locked(queue, progress);
+}
+
+/// Counts a job of a queue that counted as committed as one that this thread does not run any more.
+void Core::end_run_locked(std::size_t queue, Progress progress) noexcept {
   if (progress == Progress::in_flight) {
-    --users_;  // `detach` has counted it
-    return note_quiet_locked();
+    --users_;  // `detach` has counted this thread
+  } else {
+    --queues_[queue].committed;
+    if (progress == Progress::completed) resume_locked(queues_[queue].pause);
+    job_stopped_.wake_all();
+    if (closing_) work_.wake_all();  // workers end with the last job in flight
   }
-  --queues_[queue].committed;
-  if (progress == Progress::completed) resume_locked(queues_[queue].pause);
-  job_stopped_.wake_all();
-  if (closing_) work_.wake_all();  // workers end with the last job in flight
+  note_quiet_locked();
 }
 
 /// Returns the heap with the next job, of one heap for each priority; null if all are empty. Of
@@ -592,10 +598,7 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
   --jobs_on_this_thread;
   if (nested) return end_use(), true;
   lock = base::lock_soon(mutex_);
-  --queues_[queue].committed;
-  if (progress == Progress::completed) resume_locked(queues_[queue].pause);
-  job_stopped_.wake_all();
-  note_quiet_locked();
+  end_run_locked(queue, progress);
   wake_worker(std::move(lock));
   return true;
 }

@@ -175,6 +175,8 @@ struct Record : std::enable_shared_from_this<Record> {
   bool is_staged = false;       ///< one of the queue's staged jobs
   bool is_due = false;          ///< it counts as running, and starts when its stage ends
   std::uint32_t entries = 0;    ///< made for it in queues: `Core::Ready`
+  std::uint32_t flight = 0;     ///< the number of its last submission that no thread waited for
+  std::uint32_t callbacks = 0;  ///< pending ones of all its flights: a late one may follow a next flight
 
   // Written by the thread that runs or settles it.
   bool failed_as_follower = false;  ///< `error` is that of a job in `after`
@@ -221,7 +223,7 @@ struct Record : std::enable_shared_from_this<Record> {
   Instant flight_until{};               ///< in flight: when its time limit passes, of the steady clock
 
   // Of its place among other jobs.
-  std::shared_ptr<Record> self;  ///< set until its predecessors are complete, and while it is in flight
+  std::shared_ptr<Record> self;  ///< set until its predecessors are complete, and while callbacks are pending
   std::shared_ptr<data::Completion> completion;  ///< for its followers; null if it has none and uses no array
   base::BlockPointer<Dependencies> dependencies;  ///< null: it follows no jobs and uses no arrays
 

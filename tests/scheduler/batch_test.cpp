@@ -262,6 +262,27 @@ TEST_CASE("each job of a batch whose device is lost goes on alone", "[scheduler]
   }
 }
 
+TEST_CASE("a job of a batch that goes on alone while the scheduler closes leaves nothing behind",
+          "[scheduler]") {
+  const Scripted other = scripted("vulkan:0");
+  Waiting waiting({}, {other});
+  other->hold();
+  auto tickets = waiting.submit(3);
+  waiting.device->release_first(1);
+  waiting.await_held(1);
+  auto queued = waiting.machine->scheduler.submit(waiting.scale(3));
+  std::thread closing([&] { waiting.machine->scheduler.close(); });
+  CHECK(queued.wait(Deadline(60s)).error() == Errc::closed);  // from now on no job returns to a queue
+  waiting.device->lose();
+  test::await([&] { return other->held() == 1; });
+  other->release();
+  closing.join();
+  CHECK(waiting.machine->scheduler.quiesce(60s));
+  for (Ticket& ticket : tickets) CHECK(ticket.wait(Deadline(60s)));
+  waiting.check_scaled(3);
+  check_counts(waiting.machine->scheduler.metrics());
+}
+
 TEST_CASE("cancelled jobs of a batch whose device is lost stay cancelled", "[scheduler]") {
   const Scripted other = scripted("vulkan:0");
   Waiting waiting({}, {other});

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -142,6 +143,30 @@ TEST_CASE("jobs in flight on a device that is lost run on the next one, each onc
   CHECK(scheduler.metrics().fallbacks == 4);
   CHECK(first->buffers_alive() == 0);
   CHECK(second->buffers_alive() == 0);
+}
+
+TEST_CASE("submissions of one job to two devices complete after the job has timed out and its ticket is gone",
+          "[scheduler]") {
+  const Scripted first = scripted("cuda:0"), second = scripted("vulkan:0");
+  for (const Scripted& device : {first, second}) device->hold();
+  first->set_script([](Step step) -> std::optional<Error> {
+    if (step == Step::wait) return Error(Errc::io, "The script fails this step.");
+    return std::nullopt;
+  });
+  ManualClock clock;
+  Scheduler scheduler = test::scheduler_of({first, second}, {.clock = &clock});
+  {
+    std::vector<float> x(1, 1.0f);
+    auto ticket = scheduler.submit(test::host_scale()(x, 2.0f), {.time_limit = 100s});
+    await([&] { return first->held() == 1; });
+    clock.advance(100s);  // a worker takes the job back, finds that its device has failed, and tries the next
+    CHECK(test::settled(ticket) == Errc::timed_out);
+    CHECK(x[0] == 1.0f);
+  }
+  CHECK(second->held() == 1);
+  first->release();
+  second->release();
+  CHECK(scheduler.quiesce(60s));
 }
 
 TEST_CASE("closing waits for jobs in flight and settles queued ones", "[scheduler]") {
