@@ -30,7 +30,8 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   }
   if (is_sooner) work_.wake_one();
   try {
-    if (point.timeline->when(point.value, [raw = &record, flight](const Error*) { on_return(raw, flight); })) return true;
+    if (point.timeline->when(point.value, [raw = &record, flight](const Error*) { on_return(raw, flight); }))
+      return true;
   } catch (const std::bad_alloc&) {  // like a thread that the system refuses
   }
   const base::Lock lock = base::lock_soon(mutex_);
