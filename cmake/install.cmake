@@ -45,12 +45,16 @@ set(requires_private "")
 set(libs_private "")
 set(workloads_requires_private "")
 set(workloads_libs_private "")
+set(models_requires_private "")
+set(models_libs_private "")
 if(NOT WYE_BUILD_SHARED)
   set(requires_private libsodium)
   set(libs_private -pthread -ldl)
   set(hidden_archives $<TARGET_FILE_NAME:wye>)
   set(workloads_requires_private "libhwy libhwy-contrib")
   set(workloads_libs_private -Wl,--exclude-libs,$<TARGET_FILE_NAME:wye_workloads>)
+  set(models_requires_private libutf8proc)
+  set(models_libs_private -Wl,--exclude-libs,$<TARGET_FILE_NAME:wye_models>)
   if(TARGET unofficial::shaderc::shaderc)
     string(APPEND requires_private " shaderc")
   elseif(WYE_GLSL)
@@ -81,6 +85,10 @@ if(TARGET wye_workloads)
   wye_install_library(wye_workloads workloads)
   wye_install_pkgconfig(wye_workloads wye-workloads)
 endif()
+if(TARGET wye_models)
+  wye_install_library(wye_models models)
+  wye_install_pkgconfig(wye_models wye-models)
+endif()
 if(TARGET wyec)
   wye_install_program(wyec EXPORT wye-tools-targets)
   install(EXPORT wye-tools-targets NAMESPACE wye:: DESTINATION ${package_folder} COMPONENT Tools)
@@ -98,6 +106,7 @@ install(FILES
   ${PROJECT_BINARY_DIR}/wyeConfigVersion.cmake
   cmake/Findwye_sodium.cmake
   cmake/Findwye_shaderc.cmake
+  cmake/Findwye_utf8proc.cmake
   cmake/wye_kernels.cmake
   DESTINATION ${package_folder} COMPONENT Development)
 # The pages link to each other and to the examples.

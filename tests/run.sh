@@ -5,7 +5,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/cmake/packages.sh" build run tools examples tests
-"$root/cmake/wheels.sh" cuda ptx ptxas slang
+"$root/cmake/wheels.sh" cuda ptx ptxas slang models
 cd "$root"
 cmake --preset dev --log-level=WARNING -D WYE_BENCHMARKS=OFF -D CMAKE_CXX_FLAGS_DEBUG=-g1 ${WYE_TEST_OPTIONS:-} # a tenth faster; traces have lines
 cmake --build --preset dev ${WYE_TEST_TARGETS:+--target $WYE_TEST_TARGETS}

@@ -34,7 +34,7 @@ const std::map<std::string, Names> arrows{
 };
 
 // These see public headers only, all of them.
-const std::set<std::string> customers{"workloads", "cluster", "tools", "examples", "bench"};
+const std::set<std::string> customers{"workloads", "models", "cluster", "tools", "examples", "bench"};
 
 // Programs of their own: they may print and read files, but a vendor's words are out of place there
 // too.
@@ -66,7 +66,7 @@ const std::vector<Words>& vocabulary() {
        std::regex(R"(std::(\w*fstream|filesystem(::.*)?|FILE|fopen)|fopen|fdopen|FILE|mmap|munmap)"
                   R"(|::(open|openat|read|write|close|unlink|rename|mkdir|stat|fstat|flock|mmap))"
                   R"(|<(fstream|filesystem|fcntl\.h|unistd\.h|dirent\.h|sys/.*)>)"),
-       {"src/base/"}},
+       {"src/base/", "src/models/mapped_file."}},
       {"the dynamic loader", std::regex(R"(dlopen|dlsym|dlclose|dladdr|dlerror|<dlfcn\.h>)"), {"src/base/"}},
       {"the clock",
        std::regex(
@@ -92,7 +92,8 @@ const std::vector<Words>& vocabulary() {
       {"CLI11", std::regex(R"(CLI::.*|<CLI/.*>)"), {}},
       {"nlohmann-json",
        std::regex(R"(nlohmann::.*|<nlohmann/.*>)"),
-       {"src/scheduler/json.", "src/scheduler/plan_json."}},
+       {"src/scheduler/json.", "src/scheduler/plan_json.", "src/models/json."}},
+      {"utf8proc", std::regex(R"(utf8proc\w*|UTF8PROC\w+|<utf8proc\.h>)"), {"src/models/"}},
       {"stdexec", std::regex(R"(stdexec::.*|<stdexec/.*>)"), {"include/wye/scheduler/sender.hpp"}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},
       {"printing",
@@ -122,6 +123,7 @@ const Names plain_rooms{
     "include/wye/device/",
     "include/wye/interop/",
     "include/wye/kernel/",
+    "include/wye/models/",
     "include/wye/pool/",
     "include/wye/runtime/",
     "include/wye/scheduler/",
@@ -137,6 +139,7 @@ const Names plain_rooms{
     "src/device/",
     "src/interop/",
     "src/kernel/",
+    "src/models/",
     "src/pool/",
     "src/runtime/",
     "src/scheduler/",

@@ -6,6 +6,7 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS feature_options
   FEATURES
     cuda      WYE_CUDA
     glsl      WYE_GLSL
+    models    WYE_MODELS
     tools     WYE_TOOLS
     vulkan    WYE_VULKAN
     workloads WYE_WORKLOADS
