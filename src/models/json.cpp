@@ -11,6 +11,12 @@
 namespace wye::inline v0::models {
 
 Result<Json> parse_json(std::string_view text, const std::string& subject) {
+  const auto no_json = [&](std::size_t at) {
+    return Error(Errc::corrupt, subject + " is no JSON: the error is at byte " + std::to_string(at) + " of " +
+                                    std::to_string(text.size()) + ".");
+  };
+  // JSON has no zero byte. The parser takes it for the end of the text.
+  if (const auto zero = text.find('\0'); zero != text.npos) return no_json(zero + 1);
   std::vector<std::set<std::string>> keys;  // of the open objects
   std::optional<std::string> twice;
   const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
@@ -27,8 +33,7 @@ Result<Json> parse_json(std::string_view text, const std::string& subject) {
     if (twice) return Error(Errc::corrupt, subject + " names the key '" + *twice + "' twice in one object.");
     return parsed;
   } catch (const Json::parse_error& error) {
-    return Error(Errc::corrupt, subject + " is no JSON: the error is at byte " + std::to_string(error.byte) +
-                                    " of " + std::to_string(text.size()) + ".");
+    return no_json(error.byte);
   }
 }
 

@@ -25,6 +25,9 @@ TEST_CASE("JSON that is cut, that names a key twice, or that is no UTF-8 is corr
     CHECK(parsed.error() == Errc::corrupt);
     CHECK(parsed.error().sentence().find(sentence) != std::string::npos);
   }
+  const auto zero = models::parse_json(std::string_view("{}\0 not read", 12), "Text");
+  REQUIRE_FALSE(zero);
+  CHECK(zero.error().sentence() == "Text is no JSON: the error is at byte 3 of 12.");
   CHECK(models::parse_json(std::string(1'000'000, '['), "Text").error() == Errc::corrupt);
 }
 
