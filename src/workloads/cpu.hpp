@@ -102,6 +102,11 @@ void silu_multiply(Range range, std::span<const T> gate, std::span<const T> up, 
 template <class T>
 void embed(Range range, std::span<const T> table, std::span<const std::uint32_t> tokens, std::span<T> result,
            RowSplit split, std::uint32_t vocabulary);
+/// Adds to the rows of x the rows of `table` that `rows` name, or row 0 if there are none. `split` has
+/// the rows of x.
+template <class T>
+void add_rows(Range range, std::span<T> x, std::span<const T> table, std::span<const std::uint32_t> rows,
+              RowSplit split, std::uint32_t table_rows);
 
 /// The steps of attention to a cache; `shaders/include/cached_attention.glsl` documents the layout
 /// of the buffers.

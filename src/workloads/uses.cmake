@@ -1,5 +1,6 @@
 # What each workload uses besides `steps`, `rows` and its own files: <n>.cpp, <n>_cpu.cpp, <n>_reference.cpp, its header and
 # shaders/<n>.
+set(add_rows_uses matmul)
 set(attention_uses cached_attention cudnn matmul softmax)
 set(attention_weights_uses softmax)
 set(cached_attention_uses matmul softmax)
