@@ -69,8 +69,9 @@ __device__ unsigned stretch_begin(wye_span<const unsigned> offsets, unsigned num
 
 __device__ Quad sum_of(Quad a, Quad b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// Returns the sums of columns 4 i to 4 i + 3 of `rows` rows of a piece of `size` columns, `at_a_time` rows first, then these sums.
-template <class T>
+// Returns the sums of columns 4 i to 4 i + 3 of rows of a piece of `size` columns: of `at_a_time` rows first, then of these sums.
+// Loads of `unrolled` rows do not wait for each other.
+template <class T, unsigned unrolled>
 __device__ Quad sums_of_rows(const typename T::Number* from, unsigned columns, unsigned rows, unsigned at_a_time, unsigned i,
                              unsigned size) {
   const bool together = has_fours<T>(from) && columns % 4 == 0;
@@ -78,7 +79,7 @@ __device__ Quad sums_of_rows(const typename T::Number* from, unsigned columns, u
   for (unsigned block = 0; block < rows; block += at_a_time) {
     const unsigned left = min(at_a_time, rows - block);
     Quad part = {};
-#pragma unroll 8
+#pragma unroll unrolled
     for (unsigned row = 0; row < left; ++row, from += columns) part = sum_of(part, four_at<T>(from, i, size, together));
     sums = sum_of(sums, part);
   }
@@ -97,8 +98,8 @@ __device__ void sum_stretches(wye_span<const typename T::Number> x, wye_span<con
   const bool together = has_fours<Float>(to);
   for (unsigned i = p.lane; 4 * i < p.size; i += p.lanes)
     write_four<Float>(to, i, p.size, together,
-                      sums_of_rows<T>(x.data + Size(begin) * shape.columns + p.first, shape.columns, rows, segment_block, i,
-                                      p.size));
+                      sums_of_rows<T, 8>(x.data + Size(begin) * shape.columns + p.first, shape.columns, rows, segment_block,
+                                         i, p.size));
 }
 
 // Means, from the sums of whole stretches and from the rows beyond.
@@ -112,10 +113,10 @@ __device__ void mean_of_segments(wye_span<const typename T::Number> x, wye_span<
   typename T::Number* const to = result.data + Size(p.row) * shape.columns + p.first;
   const bool together = has_fours<T>(to);
   for (unsigned i = p.lane; 4 * i < p.size; i += p.lanes) {
-    const Quad total = sums_of_rows<Float>(sums.data + Size(r.first_sum) * shape.columns + p.first, shape.columns,
-                                           (r.rest - r.begin) / segment_stretch, segment_group, i, p.size);
-    const Quad rest = sums_of_rows<T>(x.data + Size(r.rest) * shape.columns + p.first, shape.columns, r.end - r.rest,
-                                      segment_block, i, p.size);
+    const Quad total = sums_of_rows<Float, 4>(sums.data + Size(r.first_sum) * shape.columns + p.first, shape.columns,
+                                              (r.rest - r.begin) / segment_stretch, segment_group, i, p.size);
+    const Quad rest = sums_of_rows<T, 4>(x.data + Size(r.rest) * shape.columns + p.first, shape.columns, r.end - r.rest,
+                                         segment_block, i, p.size);
     const Quad all = sum_of(total, rest);
     write_four<T>(to, i, p.size, together, {all.x / count, all.y / count, all.z / count, all.w / count});
   }
