@@ -1,12 +1,14 @@
 // CUDA: how near wye's kernels come to what the card can. Each gives right results for random
 // numbers before it is timed. On a machine without a card each is skipped; tests/gpu/run.sh runs
 // them where there is one.
+#include <wye/workloads/add_rows.hpp>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/axpy.hpp>
 #include <wye/workloads/cached_attention.hpp>
 #include <wye/workloads/matmul.hpp>
 #include <wye/workloads/normalize.hpp>
+#include <wye/workloads/segment_mean.hpp>
 #include <wye/workloads/softmax.hpp>
 
 #include <algorithm>
@@ -141,6 +143,53 @@ void softmax_wye(benchmark::State& state) {
 BENCHMARK(softmax_wye)->Name("cuda_softmax_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(copy_raw, softmax, 2)
     ->Name("cuda_softmax_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+void add_row_wye(benchmark::State& state) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto matrix = random_values<float>(large() / sizeof(float), 6), zeros = std::vector<float>(columns);
+  std::vector<double> expected(matrix.begin(), matrix.begin() + 64 * columns);
+  auto x = runtime->array(matrix), row = runtime->array(zeros);
+  run_job(state, *runtime, wye::workloads::add_rows(x, row), x, expected, 1e-6);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(2 * large()));
+}
+BENCHMARK(add_row_wye)->Name("cuda_add_row_256MiB/wye")->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, add_row, 2)
+    ->Name("cuda_add_row_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+
+/// Segments of `length` rows; the last one may have fewer.
+void segment_mean_wye(benchmark::State& state, std::uint32_t length) {
+  auto runtime = with_card(state);
+  if (!runtime) return;
+  const auto matrix = random_values<float>(large() / sizeof(float), 6);
+  const auto rows = static_cast<std::uint32_t>(matrix.size() / columns);
+  std::vector<std::uint32_t> offsets{0};
+  while (offsets.back() < rows) offsets.push_back(std::min(offsets.back() + length, rows));
+  const auto expected = wye::workloads::reference::segment_mean(matrix, std::span(offsets).first(2), columns);
+  auto x = runtime->array(matrix);
+  auto result = runtime->array(std::vector<float>((offsets.size() - 1) * columns));
+  run_job(state, *runtime, wye::workloads::segment_mean(x, offsets, result), result, expected, 1e-4);
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(large()));
+}
+// What it must move is once read. The copy reads half of that and writes as much.
+BENCHMARK_CAPTURE(segment_mean_wye, sequences, 128)
+    ->Name("cuda_segment_mean_256MiB/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, segments, 1)
+    ->Name("cuda_segment_mean_256MiB/device_copy")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(segment_mean_wye, long_segments, 16384)
+    ->Name("cuda_segment_mean_long_256MiB/wye")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(copy_raw, long_segments, 1)
+    ->Name("cuda_segment_mean_long_256MiB/device_copy")
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 

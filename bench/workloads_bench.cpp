@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 #include <hwy/contrib/sort/vqsort.h>
 #include <wye/base/dynamic_library.hpp>
+#include <wye/workloads/add_rows.hpp>
 #include <wye/workloads/attention.hpp>
 #include <wye/workloads/attention_weights.hpp>
 #include <wye/workloads/cached_attention.hpp>
@@ -21,6 +22,7 @@
 #include <wye/workloads/rope.hpp>
 #include <wye/workloads/scale.hpp>
 #include <wye/workloads/scan.hpp>
+#include <wye/workloads/segment_mean.hpp>
 #include <wye/workloads/silu_multiply.hpp>
 #include <wye/workloads/softmax.hpp>
 #include <wye/workloads/sort.hpp>
@@ -80,6 +82,19 @@ void change_floor(benchmark::State& state, std::size_t n) {
     });
 }
 
+void read_once(const std::vector<float>& v) {
+  on_all_parts(v.size(), [&](std::size_t first, std::size_t last) {
+    std::uint32_t sum = 0;
+    for (std::size_t k = first; k < last; ++k) sum += std::bit_cast<std::uint32_t>(v[k]);
+    benchmark::DoNotOptimize(sum);
+  });
+}
+
+/// Reads each of `n` numbers once.
+void read_some(benchmark::State& state, std::size_t n) {
+  const auto v = values(n, 11);
+  for (auto _ : state) read_once(v);
+}
 // --- matmul
 
 constexpr std::size_t side = 1024;
@@ -256,23 +271,93 @@ BENCHMARK_CAPTURE(copy_floor, embed, block_rows* block_columns)
     ->Name("embed_4096x4096_cpu/copy")
     ->UseRealTime();
 
+void add_rows_wye(benchmark::State& state, bool by_table) {
+  auto x = values(block_rows * block_columns, 3);
+  const auto table = values(2 * x.size(), 4), row = values(block_columns, 5);
+  std::vector<std::uint32_t> rows(block_rows);
+  std::mt19937 random(4);
+  for (std::uint32_t& number : rows) number = static_cast<std::uint32_t>(random() % (2 * block_rows));
+  run(state, by_table ? workloads::add_rows(x, table, rows) : workloads::add_rows(x, row));
+}
+BENCHMARK_CAPTURE(add_rows_wye, row, false)->Name("add_row_4096x4096_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(change_floor, add_row, block_rows* block_columns)
+    ->Name("add_row_4096x4096_cpu/memory_floor")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(add_rows_wye, table, true)->Name("add_table_rows_4096x4096_cpu/wye")->UseRealTime();
+
+/// The same by the compiler, on all threads.
+void add_rows_loop(benchmark::State& state) {
+  auto x = values(block_rows * block_columns, 3);
+  const auto table = values(2 * x.size(), 4);
+  std::vector<std::uint32_t> rows(block_rows);
+  std::mt19937 random(4);
+  for (std::uint32_t& number : rows) number = static_cast<std::uint32_t>(random() % (2 * block_rows));
+  for (auto _ : state)
+    on_all_parts(block_rows, [&](std::size_t first, std::size_t last) {
+      for (std::size_t row = first; row < last; ++row) {
+        const float* const added = &table[rows[row] * block_columns];
+        float* const to = &x[row * block_columns];
+        for (std::size_t i = 0; i < block_columns; ++i) to[i] += added[i];
+      }
+    });
+}
+BENCHMARK(add_rows_loop)->Name("add_table_rows_4096x4096_cpu/loop")->UseRealTime();
+
+// --- means of segments of rows of 384, beside the loop by the compiler and one read of the same memory
+
+constexpr std::size_t segment_rows = 65536, segment_columns = 384;
+
+/// The offsets of one segment, or of sequences of up to 255 rows.
+std::vector<std::uint32_t> segment_offsets(bool one) {
+  if (one) return {0, segment_rows};
+  std::vector<std::uint32_t> offsets{0};
+  std::mt19937 random(6);
+  while (offsets.back() != segment_rows)
+    offsets.push_back(std::min(offsets.back() + 1 + static_cast<std::uint32_t>(random() % 255),
+                               static_cast<std::uint32_t>(segment_rows)));
+  return offsets;
+}
+
+void segment_mean_wye(benchmark::State& state, bool one) {
+  const auto x = values(segment_rows * segment_columns, 3);
+  const auto offsets = segment_offsets(one);
+  std::vector<float> result((offsets.size() - 1) * segment_columns);
+  run(state, workloads::segment_mean(x, offsets, result));
+}
+void segment_mean_loop(benchmark::State& state, bool one) {
+  const auto x = values(segment_rows * segment_columns, 3);
+  const auto offsets = segment_offsets(one);
+  std::vector<float> result((offsets.size() - 1) * segment_columns);
+  for (auto _ : state) {
+    on_all_parts(offsets.size() - 1, [&](std::size_t first, std::size_t last) {
+      for (std::size_t segment = first; segment < last; ++segment) {
+        float* const mean = &result[segment * segment_columns];
+        std::fill_n(mean, segment_columns, 0.0f);
+        for (std::size_t row = offsets[segment]; row < offsets[segment + 1]; ++row)
+          for (std::size_t i = 0; i < segment_columns; ++i) mean[i] += x[row * segment_columns + i];
+        const auto count = static_cast<float>(offsets[segment + 1] - offsets[segment]);
+        for (std::size_t i = 0; i < segment_columns; ++i) mean[i] /= count;
+      }
+    });
+    benchmark::DoNotOptimize(result.data());
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK_CAPTURE(segment_mean_wye, sequences, false)->Name("segment_mean_64kx384_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(segment_mean_loop, sequences, false)->Name("segment_mean_64kx384_cpu/loop")->UseRealTime();
+BENCHMARK_CAPTURE(read_some, segments, segment_rows* segment_columns)
+    ->Name("segment_mean_64kx384_cpu/memory_floor")
+    ->UseRealTime();
+BENCHMARK_CAPTURE(segment_mean_wye, one, true)->Name("segment_mean_one_64kx384_cpu/wye")->UseRealTime();
+BENCHMARK_CAPTURE(segment_mean_loop, one, true)->Name("segment_mean_one_64kx384_cpu/loop")->UseRealTime();
+BENCHMARK_CAPTURE(read_some, one_segment, segment_rows* segment_columns)
+    ->Name("segment_mean_one_64kx384_cpu/memory_floor")
+    ->UseRealTime();
+
 // --- reductions to one number, beside one read of the same memory; prefix sums
 
 constexpr std::size_t sixty_four_million = std::size_t{1} << 26;
 
-void read_once(const std::vector<float>& v) {
-  on_all_parts(v.size(), [&](std::size_t first, std::size_t last) {
-    std::uint32_t sum = 0;
-    for (std::size_t k = first; k < last; ++k) sum += std::bit_cast<std::uint32_t>(v[k]);
-    benchmark::DoNotOptimize(sum);
-  });
-}
-
-/// Reads each of `n` numbers once.
-void read_some(benchmark::State& state, std::size_t n) {
-  const auto v = values(n, 11);
-  for (auto _ : state) read_once(v);
-}
 void read_floor(benchmark::State& state) { read_some(state, sixty_four_million); }
 
 // --- products with weights of 4 bits

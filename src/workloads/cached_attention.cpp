@@ -14,6 +14,7 @@
 #include "cached_rows.hpp"
 #include "cpu.hpp"
 #include "kernel_text.hpp"
+#include "rows.hpp"
 #include "sequences.hpp"
 #include "steps.hpp"
 
@@ -64,17 +65,6 @@ const auto& cached_attention_kernel() {
 
 std::string with_count(const char* subject, std::uint64_t count) {
   return std::string(subject) + " (" + std::to_string(count) + ")";
-}
-
-/// Elements in host memory.
-struct HostWords {
-  bool exist = false;
-  std::span<const std::uint32_t> words;
-};
-HostWords words_on_host(const Read<std::uint32_t>& numbers) {
-  const auto& operand = numbers.operand();
-  if (operand.kind != wye::detail::Operand::Kind::host) return {};
-  return {true, {static_cast<const std::uint32_t*>(operand.data), numbers.size()}};
 }
 
 /// Returns the reason if heads, options or dimensions are invalid.
@@ -160,17 +150,10 @@ std::optional<std::string> no_sequences(const std::string& of, const SequenceArg
   longest = a.cache ? a.cache->capacity : a.rows();
   const auto [offsets_exist, offsets] = words_on_host(a.offsets);
   if (!offsets_exist) return std::nullopt;
+  if (auto why = no_offsets(a.workload, offsets, a.rows())) return why;
   const auto element = [](const char* subject, std::size_t i, std::uint64_t value) {
     return std::string(subject) + " " + std::to_string(i) + " (" + std::to_string(value) + ")";
   };
-  if (offsets.front() != 0) return element("Offset", 0, offsets.front()) + of + "is not 0.";
-  for (std::size_t i = 1; i < offsets.size(); ++i)
-    if (offsets[i] < offsets[i - 1])
-      return element("Offset", i, offsets[i]) + of + "is below the offset before it (" +
-             std::to_string(offsets[i - 1]) + ").";
-  if (offsets.back() != a.rows())
-    return element("Offset", offsets.size() - 1, offsets.back()) + of + "is not the number of rows (" +
-           std::to_string(a.rows()) + ").";
 
   HostWords cached, slots;
   if (a.cache) {

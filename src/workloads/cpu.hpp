@@ -19,6 +19,7 @@
 #include "rotation.hpp"
 #include "row_norm.hpp"
 #include "rows.hpp"
+#include "segments.hpp"
 #include "sorting.hpp"
 #include "transposition.hpp"
 
@@ -102,6 +103,19 @@ void silu_multiply(Range range, std::span<const T> gate, std::span<const T> up, 
 template <class T>
 void embed(Range range, std::span<const T> table, std::span<const std::uint32_t> tokens, std::span<T> result,
            RowSplit split, std::uint32_t vocabulary);
+/// Adds to the rows of x the rows of `table` that `rows` name, or row 0 if there are none. `split` has
+/// the rows of x.
+template <class T>
+void add_rows(Range range, std::span<T> x, std::span<const T> table, std::span<const std::uint32_t> rows,
+              RowSplit split, std::uint32_t table_rows);
+/// Computes the sums of the rows of whole stretches (segments.hpp).
+template <class T>
+void segment_sums(Range range, std::span<const T> x, std::span<const std::uint32_t> offsets,
+                  std::span<float> sums, SegmentShape shape);
+/// Computes the means of segments from these sums and from the rows that are in no whole stretch.
+template <class T>
+void segment_mean(Range range, std::span<const T> x, std::span<const std::uint32_t> offsets,
+                  std::span<const float> sums, std::span<T> result, SegmentShape shape);
 
 /// The steps of attention to a cache; `shaders/include/cached_attention.glsl` documents the layout
 /// of the buffers.

@@ -41,4 +41,19 @@ std::optional<std::string> not_as_long(std::string_view workload, std::string_vi
          std::to_string(size_of_y) + " elements).";
 }
 
+std::optional<std::string> no_offsets(std::string_view workload, std::span<const std::uint32_t> offsets,
+                                      std::uint64_t rows) {
+  const auto offset = [&](std::size_t i) {
+    return "Offset " + std::to_string(i) + " (" + std::to_string(offsets[i]) + ") of workload '" +
+           std::string(workload) + "' ";
+  };
+  if (offsets.front() != 0) return offset(0) + "is not 0.";
+  for (std::size_t i = 1; i < offsets.size(); ++i)
+    if (offsets[i] < offsets[i - 1])
+      return offset(i) + "is below the offset before it (" + std::to_string(offsets[i - 1]) + ").";
+  if (offsets.back() != rows)
+    return offset(offsets.size() - 1) + "is not the number of rows (" + std::to_string(rows) + ").";
+  return std::nullopt;
+}
+
 }  // namespace wye::workloads

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -45,6 +46,10 @@ std::optional<std::string> no_columns(std::string_view workload, std::uint64_t s
 /// The same if vectors `x` and `y` do not have the same size.
 std::optional<std::string> not_as_long(std::string_view workload, std::string_view x, std::uint64_t size,
                                        std::string_view y, std::uint64_t size_of_y);
+
+/// The same if `offsets`, one more than there are sequences, are not those of `rows` rows.
+std::optional<std::string> no_offsets(std::string_view workload, std::span<const std::uint32_t> offsets,
+                                      std::uint64_t rows);
 
 /// Distributes valid rows, which may be empty: about four columns per item, until 256 items share a
 /// piece.

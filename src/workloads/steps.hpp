@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,6 +57,17 @@ bool begins_at(const detail::Parameter<T, access>& parameter, std::uint64_t byte
                          ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(operand.data))
                          : operand.offset * sizeof(T);
   return begin % bytes == 0;
+}
+
+/// Elements in host memory.
+struct HostWords {
+  bool exist = false;
+  std::span<const std::uint32_t> words;
+};
+inline HostWords words_on_host(const Read<std::uint32_t>& numbers) {
+  const auto& operand = numbers.operand();
+  if (operand.kind != wye::detail::Operand::Kind::host) return {};
+  return {true, {static_cast<const std::uint32_t*>(operand.data), numbers.size()}};
 }
 
 /// Makes a failed job with the reason `sentence`.

@@ -1,5 +1,6 @@
 # What each workload uses besides `steps`, `rows` and its own files: <n>.cpp, <n>_cpu.cpp, <n>_reference.cpp, its header and
 # shaders/<n>.
+set(add_rows_uses matmul)
 set(attention_uses cached_attention cudnn matmul softmax)
 set(attention_weights_uses softmax)
 set(cached_attention_uses matmul softmax)
@@ -16,6 +17,7 @@ set(rms_norm_uses layer_norm)
 set(rope_uses matmul)
 set(scale_uses matmul)
 set(scan_uses matmul reduce)
+set(segment_mean_uses matmul)
 set(silu_multiply_uses matmul)
 set(similarity_uses matmul normalize)
 set(sort_uses top_k)

@@ -165,7 +165,7 @@ part_sanitize() {
     checked 60 $tool "products" programs/wye_workloads_tests '[products]~[large],[matmul]~[large]'
     checked 60 $tool "attention" programs/wye_workloads_tests '[attention]~[large],[cached_attention]~[large],[transformer]~[large]'
     checked 40 $tool "vectors and rows" programs/wye_workloads_tests \
-      '[softmax]~[large],[normalize]~[large],[axpy]~[large],[reduce]~[large],[scan]~[large],[dot]~[large],[norm]~[large],[scale]~[large],[transpose]~[large],[sort]~[large],[top_k]~[large],[quantized]~[large],[rms_norm]~[large],[layer_norm]~[large],[rope]~[large],[silu_multiply]~[large],[embed]~[large]'
+      '[softmax]~[large],[normalize]~[large],[axpy]~[large],[reduce]~[large],[scan]~[large],[dot]~[large],[norm]~[large],[scale]~[large],[transpose]~[large],[sort]~[large],[top_k]~[large],[quantized]~[large],[rms_norm]~[large],[layer_norm]~[large],[rope]~[large],[silu_multiply]~[large],[embed]~[large],[add_rows]~[large],[segment_mean]~[large]'
   done
   for tool in memcheck racecheck synccheck; do
     checked 40 $tool "graphs and timelines" programs/wye_workloads_tests \

@@ -1,0 +1,4 @@
+#version 460
+// Means of segments of rows of half.
+#define HALF
+#include "segment_mean.glsl"
