@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "json.hpp"
+#include "json_reader.hpp"
 #include "mapped_file.hpp"
 
 namespace wye::inline v0::models {
@@ -56,12 +56,6 @@ std::string in_quotes(std::string_view text) {
   std::string all = "'";
   for (const char c : text.substr(0, end)) all += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
   return all + (end < text.size() ? "...'" : "'");
-}
-
-std::string shown(std::span<const std::uint64_t> shape) {
-  std::string all = "[";
-  for (const std::uint64_t dimension : shape) all += (all.size() > 1 ? ", " : "") + number(dimension);
-  return all + "]";
 }
 
 Error no_json(const std::string& subject, std::uint64_t at, std::uint64_t size) {

@@ -7,118 +7,13 @@
 #include <unordered_set>
 #include <utility>
 
+#include "json_reader.hpp"
 #include "mapped_file.hpp"
 
 namespace wye::inline v0::models {
 namespace {
 
-constexpr std::uint64_t token_limit = std::uint64_t{1} << 31;
-
-/// Returns the beginning of a text of a file, for an error.
-std::string shown(std::string_view text) {
-  constexpr std::size_t limit = 60;
-  if (text.size() <= limit) return std::string(text);
-  std::size_t end = limit;
-  while (end > 0 && (text[end] & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "...";
-}
-
-/// A value of a file and the path of keys to it. Without a value, an error was found before.
-struct Place {
-  const Json* value = nullptr;
-  std::string path;
-};
-
-/// Reads values and keeps the first error. After an error, values are empty.
-class Reader {
- public:
-  Reader(const Json& root, const std::string& file) : file_(file), root_{&root, ""} {
-    if (!root.is_object()) fail(Errc::corrupt, "File '" + file_ + "' has no JSON object.");
-  }
-
-  const std::string& file() const { return file_; }
-  const std::optional<Error>& error() const { return error_; }
-  void fail(Errc code, std::string sentence) {
-    if (!error_) error_ = Error(code, std::move(sentence));
-  }
-
-  Place root() const { return error_ ? Place{} : root_; }
-  /// Returns the value of a key, which may be absent or null.
-  Place find(const Place& object, std::string_view key) {
-    if (!typed(object, object.value && object.value->is_object(), "an object")) return {};
-    const auto found = object.value->find(key);
-    if (found == object.value->end() || found->is_null()) return {};
-    return {&*found, join(object.path, key)};
-  }
-  Place at(const Place& object, std::string_view key) {
-    if (!typed(object, object.value && object.value->is_object(), "an object")) return {};
-    const auto found = object.value->find(key);
-    if (found != object.value->end()) return {&*found, join(object.path, key)};
-    fail(Errc::corrupt, "File '" + file_ + "' has no key '" + join(object.path, key) + "'.");
-    return {};
-  }
-  /// Returns the elements of an array of `count`; of any number without `count`.
-  std::vector<Place> elements(const Place& array, std::optional<std::size_t> count = {}) {
-    std::vector<Place> result;
-    if (!typed(array, array.value && array.value->is_array(), "an array")) return result;
-    if (count && array.value->size() != *count) {
-      fail(Errc::corrupt, named(array.path) + " has " + std::to_string(array.value->size()) +
-                              " elements; it must have " + std::to_string(*count) + ".");
-      return result;
-    }
-    for (const Json& one : *array.value)
-      result.push_back({&one, array.path + "[" + std::to_string(result.size()) + "]"});
-    return result;
-  }
-  std::string text(const Place& place) {
-    if (!typed(place, place.value && place.value->is_string(), "a string")) return {};
-    return *place.value->get_ptr<const Json::string_t*>();
-  }
-  bool boolean(const Place& place) {
-    return typed(place, place.value && place.value->is_boolean(), "true or false") &&
-           *place.value->get_ptr<const Json::boolean_t*>();
-  }
-  std::uint32_t number(const Place& place) {
-    if (!typed(place, place.value && place.value->is_number_integer(), "an integer")) return 0;
-    const auto value = place.value->is_number_unsigned() ? place.value->get<std::uint64_t>() : token_limit;
-    if (value < token_limit) return static_cast<std::uint32_t>(value);
-    fail(Errc::corrupt, named(place.path) + " is " + place.value->dump() + "; it must be from 0 to " +
-                            std::to_string(token_limit - 1) + ".");
-    return 0;
-  }
-  /// Returns the string at `place`, which must be one of `supported`.
-  std::string choice(const Place& place, std::initializer_list<std::string_view> supported) {
-    const std::string found = place.value && place.value->is_null() ? place.value->type_name() : text(place);
-    if (error_ || std::ranges::find(supported, found) != supported.end()) return found;
-    std::string list;
-    for (const auto one : supported) list += (list.empty() ? "'" : ", '") + std::string(one) + "'";
-    fail(Errc::unsupported, named(place.path) + " is '" + shown(found) + "'; supported: " + list + ".");
-    return {};
-  }
-  /// Requires that the object of `kind` (a normalizer, say) has a supported type.
-  std::string type(const Place& object, std::initializer_list<std::string_view> supported) {
-    if (object.value && object.value->is_null()) return choice(object, supported);
-    return choice(at(object, "type"), supported);
-  }
-
-  std::string named(const std::string& path) const { return "Key '" + path + "' of file '" + file_ + "'"; }
-
- private:
-  bool typed(const Place& place, bool right, std::string_view wanted) {
-    if (error_ || !place.value) return false;
-    if (!right)
-      fail(Errc::corrupt, named(place.path) + " is of type " + place.value->type_name() + "; it must be " +
-                              std::string(wanted) + ".");
-    return right;
-  }
-  static std::string join(const std::string& path, std::string_view key) {
-    return path.empty() ? shown(key) : path + "." + shown(key);
-  }
-
-  std::string file_;
-  Place root_;
-  std::optional<Error> error_;
-};
+constexpr std::uint64_t token_limit = JsonReader::number_limit;
 
 /// Collects pieces, and checks that their tokens are the numbers 0 to n - 1.
 class Pieces {
@@ -138,7 +33,7 @@ class Pieces {
   /// Returns false if the token is marked already.
   bool mark_added(std::uint32_t token) { return added_.insert(token).second; }
 
-  void fill(WordPieceParts& parts, Reader& reader) const {
+  void fill(WordPieceParts& parts, JsonReader& reader) const {
     const std::size_t count = order_.size();
     std::vector<const Piece*> by_token(count);
     for (const Piece& piece : order_) {
@@ -172,7 +67,7 @@ class Pieces {
 };
 
 /// Returns the token of a special piece, which must be in the vocabulary.
-std::uint32_t special(Reader& reader, const Pieces& pieces, const std::string& piece,
+std::uint32_t special(JsonReader& reader, const Pieces& pieces, const std::string& piece,
                       const std::string& key) {
   if (reader.error()) return 0;
   if (const std::uint32_t* const token = pieces.find(piece)) return *token;
@@ -182,7 +77,7 @@ std::uint32_t special(Reader& reader, const Pieces& pieces, const std::string& p
 }
 
 /// Spaces around an added token end words anyway: its `lstrip` and `rstrip` change no tokens.
-void read_added(Reader& reader, const Place& place, std::uint32_t token, Pieces& pieces,
+void read_added(JsonReader& reader, const JsonPlace& place, std::uint32_t token, Pieces& pieces,
                 WordPieceParts& parts) {
   const std::string content = reader.text(reader.at(place, "content"));
   if (reader.boolean(reader.at(place, "single_word")))
@@ -202,7 +97,8 @@ void read_added(Reader& reader, const Place& place, std::uint32_t token, Pieces&
 }
 
 /// Reads a name and its token, which must be that of the vocabulary.
-std::uint32_t checked(Reader& reader, const Pieces& pieces, const std::string& piece, const Place& id) {
+std::uint32_t checked(JsonReader& reader, const Pieces& pieces, const std::string& piece,
+                      const JsonPlace& id) {
   const std::uint32_t token = reader.number(id);
   const std::uint32_t known = special(reader, pieces, piece, "a token of 'post_processor'");
   if (token != known)
@@ -211,7 +107,8 @@ std::uint32_t checked(Reader& reader, const Pieces& pieces, const std::string& p
   return token;
 }
 
-void read_post_processor(Reader& reader, const Place& place, const Pieces& pieces, WordPieceParts& parts) {
+void read_post_processor(JsonReader& reader, const JsonPlace& place, const Pieces& pieces,
+                         WordPieceParts& parts) {
   const std::string type = reader.type(place, {"TemplateProcessing", "BertProcessing"});
   if (type == "BertProcessing") {
     const auto read = [&](const char* key) {
@@ -222,11 +119,11 @@ void read_post_processor(Reader& reader, const Place& place, const Pieces& piece
     parts.end = read("sep");
     return;
   }
-  const Place single = reader.at(place, "single");
+  const JsonPlace single = reader.at(place, "single");
   const auto steps = reader.elements(single);
   if (reader.error()) return;
   const auto is = [&](std::size_t i, const char* key) {
-    const Place step = i < steps.size() ? reader.find(steps[i], key) : Place{};
+    const JsonPlace step = i < steps.size() ? reader.find(steps[i], key) : JsonPlace{};
     return step.value && reader.number(reader.at(step, "type_id")) == 0;
   };
   const bool known = steps.size() == 3 && is(0, "SpecialToken") && is(1, "Sequence") && is(2, "SpecialToken");
@@ -235,11 +132,11 @@ void read_post_processor(Reader& reader, const Place& place, const Pieces& piece
                                               " has other steps; supported: SpecialToken, Sequence and "
                                               "SpecialToken, each with the type_id 0.");
   reader.choice(reader.at(reader.at(steps[1], "Sequence"), "id"), {"A"});
-  const auto read = [&](const Place& step) {
+  const auto read = [&](const JsonPlace& step) {
     const std::string name = reader.text(reader.at(reader.at(step, "SpecialToken"), "id"));
-    const Place about = reader.at(reader.at(place, "special_tokens"), name);
-    const auto ids = reader.elements(reader.at(about, "ids"), 1);
-    const auto names = reader.elements(reader.at(about, "tokens"), 1);
+    const JsonPlace found = reader.at(reader.at(place, "special_tokens"), name);
+    const auto ids = reader.elements(reader.at(found, "ids"), 1);
+    const auto names = reader.elements(reader.at(found, "tokens"), 1);
     return ids.empty() || names.empty() ? 0 : checked(reader, pieces, reader.text(names[0]), ids[0]);
   };
   parts.begin = read(steps[0]);
@@ -250,10 +147,10 @@ void read_post_processor(Reader& reader, const Place& place, const Pieces& piece
 
 Result<WordPieceParts> parse_tokenizer(const Json& root, const std::string& file) {
   WordPieceParts parts;
-  Reader reader(root, file);
-  const Place model = reader.at(reader.root(), "model");
+  JsonReader reader(root, file);
+  const JsonPlace model = reader.at(reader.root(), "model");
   reader.type(model, {"WordPiece"});
-  const Place normalizer = reader.at(reader.root(), "normalizer");
+  const JsonPlace normalizer = reader.at(reader.root(), "normalizer");
   reader.type(normalizer, {"BertNormalizer"});
   reader.type(reader.at(reader.root(), "pre_tokenizer"), {"BertPreTokenizer"});
   if (reader.error()) return *reader.error();
@@ -261,12 +158,12 @@ Result<WordPieceParts> parse_tokenizer(const Json& root, const std::string& file
   parts.normalizer.clean = reader.boolean(reader.at(normalizer, "clean_text"));
   parts.normalizer.ideographs = reader.boolean(reader.at(normalizer, "handle_chinese_chars"));
   parts.normalizer.lower = reader.boolean(reader.at(normalizer, "lowercase"));
-  const Place accents = reader.find(normalizer, "strip_accents");
+  const JsonPlace accents = reader.find(normalizer, "strip_accents");
   parts.normalizer.accents = accents.value ? reader.boolean(accents) : parts.normalizer.lower;
   parts.prefix = reader.text(reader.at(model, "continuing_subword_prefix"));
   parts.longest_word = reader.number(reader.at(model, "max_input_chars_per_word"));
 
-  const Place vocabulary = reader.at(model, "vocab");
+  const JsonPlace vocabulary = reader.at(model, "vocab");
   if (vocabulary.value && !vocabulary.value->is_object())
     reader.fail(Errc::corrupt, reader.named(vocabulary.path) + " is of type " +
                                    vocabulary.value->type_name() + "; it must be an object.");
@@ -282,8 +179,8 @@ Result<WordPieceParts> parse_tokenizer(const Json& root, const std::string& file
   }
   // Before tokens are added: only pieces of the vocabulary stand for unknown words.
   parts.unknown = special(reader, pieces, reader.text(reader.at(model, "unk_token")), "'model.unk_token'");
-  if (const Place added = reader.find(reader.root(), "added_tokens"); added.value)
-    for (const Place& one : reader.elements(added))
+  if (const JsonPlace added = reader.find(reader.root(), "added_tokens"); added.value)
+    for (const JsonPlace& one : reader.elements(added))
       read_added(reader, one, reader.number(reader.at(one, "id")), pieces, parts);
   read_post_processor(reader, reader.at(reader.root(), "post_processor"), pieces, parts);
   if (!reader.error()) pieces.fill(parts, reader);
@@ -294,17 +191,17 @@ Result<WordPieceParts> parse_tokenizer(const Json& root, const std::string& file
 Result<WordPieceParts> parse_vocabulary(std::string_view text, const std::string& file, const Json& config,
                                         const std::string& config_file) {
   WordPieceParts parts;
-  Reader reader(config, config_file);
+  JsonReader reader(config, config_file);
   const auto flag = [&](const char* key, bool otherwise) {
-    const Place place = reader.find(reader.root(), key);
+    const JsonPlace place = reader.find(reader.root(), key);
     return place.value ? reader.boolean(place) : otherwise;
   };
-  if (const Place type = reader.find(reader.root(), "tokenizer_class"); type.value)
+  if (const JsonPlace type = reader.find(reader.root(), "tokenizer_class"); type.value)
     reader.choice(type, {"BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer",
                          "DistilBertTokenizerFast", "ElectraTokenizer", "ElectraTokenizerFast"});
   if (!flag("do_basic_tokenize", true))
     reader.fail(Errc::unsupported, reader.named("do_basic_tokenize") + " is false; supported: true.");
-  if (const Place kept = reader.find(reader.root(), "never_split");
+  if (const JsonPlace kept = reader.find(reader.root(), "never_split");
       kept.value && !reader.elements(kept).empty())
     reader.fail(Errc::unsupported, reader.named("never_split") + " has elements; supported: an empty list.");
   parts.normalizer.lower = flag("do_lower_case", true);
@@ -330,14 +227,14 @@ Result<WordPieceParts> parse_vocabulary(std::string_view text, const std::string
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
 
-  Reader vocabulary(config, file);
+  JsonReader vocabulary(config, file);
   const auto name = [&](const char* key, const char* otherwise) {
-    const Place place = reader.find(reader.root(), key);
+    const JsonPlace place = reader.find(reader.root(), key);
     if (!place.value) return std::string(otherwise);
     return reader.text(place.value->is_object() ? reader.at(place, "content") : place);
   };
   parts.unknown = special(vocabulary, pieces, name("unk_token", "[UNK]"), "the unknown token");
-  if (const Place added = reader.find(reader.root(), "added_tokens_decoder"); added.value) {
+  if (const JsonPlace added = reader.find(reader.root(), "added_tokens_decoder"); added.value) {
     if (!added.value->is_object())
       reader.fail(Errc::corrupt, reader.named(added.path) + " is of type " + added.value->type_name() +
                                      "; it must be an object.");

@@ -313,7 +313,7 @@ void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_w
   end_run_locked(queue, progress);
 }
 
-/// Counts a job of a queue that counted as committed as one that this thread does not run any more.
+/// Counts a job of a queue, which counted as committed, as a job that this thread runs no longer.
 void Core::end_run_locked(std::size_t queue, Progress progress) noexcept {
   if (progress == Progress::in_flight) {
     --users_;  // `detach` has counted this thread

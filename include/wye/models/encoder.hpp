@@ -4,6 +4,7 @@
 #include <wye/models/tokenizer.hpp>
 #include <wye/runtime/runtime.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,8 +41,14 @@ struct EncoderOptions {
 /// Selects the vector of a text with more tokens than the model takes.
 enum class LongText : std::uint8_t {
   cut,      ///< that of its beginning
-  average,  ///< the mean of its windows' vectors, weighted by their tokens, of length 1
+  average,  ///< the mean of the vectors of its windows, which have equal lengths, of length 1
 };
+
+namespace detail {
+template <class R>
+concept StringRange = std::ranges::input_range<const R> &&
+    std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>;
+}  // namespace detail
 
 /// How much of a call of `Encoder::embed` is complete.
 struct EmbedProgress {
@@ -54,7 +61,7 @@ struct EmbedProgress {
 /// Options of one call.
 struct EmbedOptions {
   LongText long_text = LongText::cut;
-  Deadline deadline = {};     ///< of the whole call
+  Deadline deadline = {};     ///< of the whole call; a span counts by the steady clock
   std::stop_token stop = {};  ///< cancels the call before its next block
   std::string_view tag = {};  ///< of its jobs
   /// Called on the calling thread after each batch. It may call any function of this library.
@@ -104,16 +111,19 @@ class WYE_API Encoder {
 
   /// Returns the vector of each text. A text without words has the vector of its special tokens.
   /// Texts are sorted by length into batches without padding: on one device, a text has the same
-  /// bits alone and beside others. If a device is lost, its batch runs on the next one.
+  /// bits alone and beside others, if `SchedulerOptions::measure_variants` is off. If a device
+  /// is lost, its batch runs on the next one. A call that is cancelled or runs out of time returns
+  /// once the block that runs on the CPU has ended.
   /// Shape:   `texts` is any range of strings.
   /// Errors:  timed_out, cancelled; those of the jobs.
-  template <std::ranges::input_range R>
+  template <detail::StringRange R>
   Result<Embeddings> embed(const R& texts, const EmbedOptions& options = {}) const {
     return embed(std::span<const std::string_view>(views(texts)), options);
   }
   Result<Embeddings> embed(std::span<const std::string_view> texts, const EmbedOptions& options = {}) const;
-  /// Does the same, and leaves the rows on the device: one row of `columns()` numbers per text.
-  template <std::ranges::input_range R>
+  /// Does the same, and returns an array with a row of `columns()` numbers for each text. It stays on
+  /// the device if the texts are one batch without windows.
+  template <detail::StringRange R>
   Result<Array<float>> embed_array(const R& texts, const EmbedOptions& options = {}) const {
     return embed_array(std::span<const std::string_view>(views(texts)), options);
   }
@@ -125,7 +135,7 @@ class WYE_API Encoder {
   /// Returns the most tokens of a sequence, special tokens included.
   std::uint32_t max_tokens() const noexcept;
   const Tokenizer& tokenizer() const noexcept;
-  /// Returns the memory of the weights, once for each device that has run a batch.
+  /// Returns the memory of the weights on one device. The mapped file is not counted.
   Bytes weight_bytes() const noexcept;
 
  private:

@@ -5,3 +5,4 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <spirv/unified1/spirv.hpp11>
+#include <utf8proc.h>
