@@ -184,6 +184,13 @@ wye::Result<void> date(const std::vector<Document>& documents, Runner& runner, A
 
 }  // namespace
 
+wye::Result<void> compare_with(std::span<const float> row, std::span<const float> rows,
+                               std::vector<float>& similarities, Runner& runner) {
+  similarities.resize(rows.size() / row.size());
+  return runner.run("answer", std::span(similarities),
+                    [&](std::span<float> result) { return products(row, rows, row.size(), result); });
+}
+
 wye::Result<Analysis> analyse(const std::vector<Document>& documents, Vectors vectors, Runner& runner,
                               Progress& progress) {
   Analysis analysis;

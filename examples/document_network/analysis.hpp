@@ -1,5 +1,6 @@
 #pragma once
 /// The compute work of the program: vectors in; relations, ranks and dates out.
+#include <span>
 #include <vector>
 
 #include "documents.hpp"
@@ -22,6 +23,11 @@ struct Analysis {
 
 /// The power of e by which importance decays from the oldest document to the newest.
 inline constexpr float importance_decay = 2.0f;
+
+/// Sets `similarities` to the cosine of `row` and each of `rows`, all of length 1.
+/// Errors: those of the job.
+wye::Result<void> compare_with(std::span<const float> row, std::span<const float> rows,
+                               std::vector<float>& similarities, Runner& runner);
 
 /// Normalizes, compares, weighs, ranks and dates documents, given their vectors.
 /// Errors: those of the jobs.

@@ -35,6 +35,24 @@ std::optional<Mistake> check(const Options& options) {
     return Mistake{"'" + printable(*options.json) + "' (--json) is a folder, not a file."};
   if (options.neighbours && kind_of(*options.neighbours) == Kind::folder)
     return Mistake{"'" + printable(*options.neighbours) + "' (--neighbours) is a folder, not a file."};
+  if (options.ask && !options.by_meaning)
+    return Mistake{"--ask needs --vectors model: a question and its answer may share no word."};
+  if (options.by_meaning && !has_models())
+    return Mistake{"This build has no models; 'examples/run.sh --vectors model' builds them."};
+  if (options.by_meaning && !options.model)
+    return Mistake{
+        "--vectors model needs --model DIR, a folder with config.json, model.safetensors and vocab.txt."};
+  if (options.by_meaning && kind_of(*options.model) != Kind::folder)
+    return Mistake{"Folder '" + printable(*options.model) +
+                   "' (--model) does not exist; 'cmake/wheels.sh models' fetches all-MiniLM-L6-v2."};
+  return std::nullopt;
+}
+
+/// Sets `by_meaning` if `text` is "model". Returns the error if it is neither that nor "words".
+std::optional<Mistake> read_vectors(const std::string& text, bool& by_meaning) {
+  if (text != "model" && text != "words")
+    return Mistake{"--vectors ('" + printable(text, 40) + "') is neither 'words' nor 'model'."};
+  by_meaning = text == "model";
   return std::nullopt;
 }
 
@@ -48,9 +66,15 @@ std::optional<Mistake> read_limit(const std::string& text, std::optional<std::si
   return std::nullopt;
 }
 
-/// Declares the options and their help. Parsing writes to `options` and `limit`, which must outlive
+/// The texts of options that are read after parsing.
+struct Texts {
+  std::string limit;
+  std::string vectors = "words";
+};
+
+/// Declares the options and their help. Parsing writes to `options` and `texts`, which must outlive
 /// it.
-void declare(CLI::App& app, Options& options, std::string& limit) {
+void declare(CLI::App& app, Options& options, Texts& texts) {
   const auto add = [&](const char* name, const char* type, auto& value, const std::string& help) {
     // Zero values are allowed here and refused after parsing: otherwise an option takes the next
     // one as its value.
@@ -68,9 +92,14 @@ void declare(CLI::App& app, Options& options, std::string& limit) {
   add("--documents", "DIR", options.documents,
       "read every text in DIR and the folders in it\n"
       "(default: this machine's licence texts and copyright files)");
-  add("--documents-limit", "N", limit,
+  add("--documents-limit", "N", texts.limit,
       "read at most N documents (default: 400, with --documents 20000). If this machine has\n"
       "fewer and there is no --documents, the others are synthetic: passages of those read");
+  add("--vectors", "KIND", texts.vectors,
+      "words: compare documents by the words they share (default)\n"
+      "model: by their meaning, as a model of language sees their beginnings");
+  add("--model", "DIR", options.model, "the model's folder (examples/run.sh names one)");
+  add("--ask", "TEXT", options.ask, "with --vectors model: rank the documents as answers to TEXT");
   add("--backend", "NAME", options.backend,
       "auto, cpu, vulkan, cuda, or a device such as vulkan:0\n(default: " + options.backend + ")");
   app.add_flag("--compare", options.compare,
@@ -86,9 +115,9 @@ void declare(CLI::App& app, Options& options, std::string& limit) {
 
 std::variant<Options, Help, Mistake> read_command_line(std::vector<std::string> arguments) {
   Options options;
-  std::string limit;
+  Texts texts;
   CLI::App app;
-  declare(app, options, limit);
+  declare(app, options, texts);
   app.allow_extras();
   std::reverse(arguments.begin(), arguments.end());  // CLI11 reads from the back
   try {
@@ -103,17 +132,18 @@ std::variant<Options, Help, Mistake> read_command_line(std::vector<std::string> 
       if (value.empty()) return Mistake{option->get_name() + " needs a value."};
   if (const auto unknown = app.remaining(); !unknown.empty())
     return Mistake{"Unknown argument '" + printable(unknown.front()) + "'."};
-  if (!limit.empty())
-    if (auto mistake = read_limit(limit, options.documents_limit)) return std::move(*mistake);
+  if (!texts.limit.empty())
+    if (auto mistake = read_limit(texts.limit, options.documents_limit)) return std::move(*mistake);
+  if (auto mistake = read_vectors(texts.vectors, options.by_meaning)) return std::move(*mistake);
   if (auto mistake = check(options)) return std::move(*mistake);
   return options;
 }
 
 std::string help_text() {
   Options defaults;
-  std::string limit;
+  Texts texts;
   CLI::App app;
-  declare(app, defaults, limit);
+  declare(app, defaults, texts);
   return app.help();
 }
 

@@ -49,25 +49,30 @@ void add_synthetic(Corpus& corpus, const std::vector<Words>& read, std::size_t w
     const std::string name = std::to_string(number);
     corpus.documents.push_back(
         {"synthetic/" + name, first.label + " (synthetic " + name + ")", first.modified, false});
+    if (!corpus.texts.empty()) {
+      std::string text;
+      for (const std::uint32_t word : words) text += corpus.vocabulary.words()[word] + " ";
+      corpus.texts.push_back(std::move(text));
+    }
     corpus.bags.push_back(bag_of(std::move(words)));
   }
 }
 
 }  // namespace
 
-Corpus gather(Listing listing, std::size_t wanted, Progress& progress) {
+Corpus gather(Listing listing, std::size_t wanted, Progress& progress, bool keeps_texts) {
   Corpus corpus;
   corpus.skipped = std::move(listing.skipped);
   std::vector<Words> beginnings;
   std::size_t done = 0;
   for (Document& document : listing.documents) {
     progress.show("reading", done++, listing.documents.size());
-    const auto read = read_document(document.path);
+    auto read = read_document(document.path);
     if (const auto* unusable = std::get_if<Unusable>(&read)) {
       ++corpus.skipped[unusable->reason];
       continue;
     }
-    const Text& text = std::get<Text>(read);
+    Text& text = std::get<Text>(read);
     Words beginning;
     Bag bag = corpus.vocabulary.count(text.utf8, &beginning);
     if (bag.empty()) {
@@ -77,6 +82,11 @@ Corpus gather(Listing listing, std::size_t wanted, Progress& progress) {
     corpus.repaired += text.repaired;
     corpus.documents.push_back(std::move(document));
     corpus.bags.push_back(std::move(bag));
+    if (keeps_texts) {
+      // A character that is cut counts as U+FFFD.
+      text.utf8.resize(std::min(text.utf8.size(), longest_text));
+      corpus.texts.push_back(std::move(text.utf8));
+    }
     if (listing.documents.size() < wanted) beginnings.push_back(std::move(beginning));
   }
   add_synthetic(corpus, beginnings, wanted, progress);

@@ -11,6 +11,7 @@
 #include "corpus.hpp"
 #include "files.hpp"
 #include "findings.hpp"
+#include "meaning.hpp"
 #include "pictures.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -62,7 +63,7 @@ int run(const Options& options) {
   const std::size_t wanted = options.documents ? 0 : options.documents_limit.value_or(0);
   Corpus corpus =
       gather(options.documents ? find_documents(*options.documents, limit) : find_system_documents(limit),
-             wanted, progress);
+             wanted, progress, options.by_meaning);
   report.documents = corpus.documents.size();
   report.synthetic = corpus.synthetic;
   report.repaired = corpus.repaired;
@@ -75,6 +76,21 @@ int run(const Options& options) {
 
   Vectors vectors = tf_idf(corpus.bags, corpus.vocabulary.words(), vector_columns);
   watch.lap("tf-idf");
+  const Vectors words = vectors;
+  if (options.by_meaning) {
+    auto meaning = embed(corpus.texts, options.ask.value_or(""), *options.model, runner, progress);
+    if (!meaning) {
+      progress.clear();
+      return fail(meaning.error().describe());
+    }
+    vectors = std::move(meaning->vectors);
+    report.meaning.emplace();
+    report.meaning->model = meaning->model;
+    report.meaning->tokens = meaning->tokens;
+    report.meaning->seconds = meaning->seconds;
+    report.meaning->question = options.ask.value_or("");
+    if (options.ask) report.meaning->answers = best_answers(corpus.documents, *meaning);
+  }
 
   auto analysis = analyse(corpus.documents, std::move(vectors), runner, progress);
   if (!analysis) {
@@ -87,6 +103,8 @@ int run(const Options& options) {
   report.top = highest_ranked(corpus.documents, analysis->rank);
   report.alike = most_alike(corpus.documents, analysis->neighbours);
   report.copies = count_copies(analysis->neighbours);
+  if (report.meaning)
+    report.meaning->nearest = nearest_of_both(corpus.documents, words, analysis->neighbours, analysis->rank);
 
   watch.restart();
   progress.show("drawing", 0, 3);

@@ -52,6 +52,24 @@ std::string describe_device(const ConsideredDevice& device, std::size_t steps) {
   return text + printable(device.reason);
 }
 
+/// Describes the model, the answers to the question, and the neighbours by words and by meaning.
+std::string describe_meaning(const MeaningReport& meaning) {
+  std::string text = "\nModel '" + printable(meaning.model, 60) + "': " + std::to_string(meaning.tokens) +
+                     " tokens, " + number("%.0f", static_cast<double>(meaning.tokens) / meaning.seconds) +
+                     " a second\n";
+  if (!meaning.answers.empty()) text += "\n" + printable(meaning.question, 100) + "\n";
+  for (const Answer& answer : meaning.answers)
+    text += "  " + number("%.2f", answer.similarity) + "  " + column(answer.label, 24) + "  " +
+            printable(answer.passage, 84) + "\n";
+  if (meaning.nearest.empty()) return text;
+  text += "\n  " + column("Nearest to", 26) + "   " + column("by words", 31) + "   by meaning\n";
+  for (const NearestOfBoth& one : meaning.nearest)
+    text += "  " + column(one.document, 26) + "   " + number("%.2f", one.words_similarity) + " " +
+            column(one.by_words, 26) + "   " + number("%.2f", one.meaning_similarity) + " " +
+            printable(one.by_meaning, 40) + "\n";
+  return text;
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -72,14 +90,29 @@ std::string to_json(const Report& report) {
     compare.push_back({{"backend", agreement.backend},
                        {"step", agreement.step},
                        {"max_relative_error", finite(agreement.max_relative_error)}});
-  const Json json{{"documents", report.documents},
-                  {"synthetic", report.synthetic},
-                  {"skipped", report.skipped},
-                  {"host_steps", host_steps},
-                  {"steps", steps},
-                  {"top", top},
-                  {"files", report.files},
-                  {"compare", compare}};
+  Json json{{"documents", report.documents},
+            {"synthetic", report.synthetic},
+            {"skipped", report.skipped},
+            {"host_steps", host_steps},
+            {"steps", steps},
+            {"top", top},
+            {"files", report.files},
+            {"compare", compare}};
+  if (report.meaning) {
+    const MeaningReport& meaning = *report.meaning;
+    Json nearest = Json::array(), answers = Json::array();
+    for (const NearestOfBoth& one : meaning.nearest)
+      nearest.push_back({{"document", one.document},
+                         {"by_words", one.by_words},
+                         {"words_similarity", finite(one.words_similarity)},
+                         {"by_meaning", one.by_meaning},
+                         {"meaning_similarity", finite(one.meaning_similarity)}});
+    for (const Answer& answer : meaning.answers)
+      answers.push_back(
+          {{"path", answer.path}, {"similarity", finite(answer.similarity)}, {"passage", answer.passage}});
+    json["meaning"] = {{"model", meaning.model}, {"tokens", meaning.tokens},     {"seconds", meaning.seconds},
+                       {"nearest", nearest},     {"question", meaning.question}, {"answers", answers}};
+  }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -117,6 +150,7 @@ std::string to_text(const Report& report) {
   for (const HostStep& step : report.host_steps)
     line(step.name, "-", "this program", time(step.seconds), "-", "");
 
+  if (report.meaning) text += describe_meaning(*report.meaning);
   text += "\nHighest ranked:\n";
   for (const Ranked& document : report.top)
     text += "  " + number("%.4f", document.rank) + "  " + printable(document.label, 60) + "\n";

@@ -1,6 +1,7 @@
 #pragma once
 /// The report: JSON for scripts, text for people.
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,31 @@ struct Pair {
   double similarity = 0;
 };
 
+/// The nearest document of one document, by the words that they share and by their meaning.
+struct NearestOfBoth {
+  std::string document;
+  std::string by_words, by_meaning;
+  double words_similarity = 0, meaning_similarity = 0;
+};
+
+/// A document as the answer to a question.
+struct Answer {
+  std::string path;
+  std::string label;
+  double similarity = 0;  ///< of the question and the passage
+  std::string passage;
+};
+
+/// The part of the report about a model's vectors.
+struct MeaningReport {
+  std::string model;
+  std::size_t tokens = 0;
+  double seconds = 0;  ///< to embed the documents
+  std::vector<NearestOfBoth> nearest;
+  std::string question;         ///< empty: none
+  std::vector<Answer> answers;  ///< best first
+};
+
 struct Report {
   std::size_t documents = 0;
   std::size_t synthetic = 0;  ///< of these, not read but made of passages of the others
@@ -64,6 +90,7 @@ struct Report {
   std::size_t copies = 0;          ///< documents that equal an earlier one
   std::vector<Agreement> compare;  ///< empty unless requested
   bool compared = false;
+  std::optional<MeaningReport> meaning = std::nullopt;  ///< unset: the vectors count words
   std::vector<std::string> files;
 };
 

@@ -115,6 +115,15 @@ void Runner::note_devices(std::string_view step, const std::vector<wye::Candidat
   }
 }
 
+void Runner::note(std::string_view step, const wye::AdapterInfo& device, const std::string& reason,
+                  double seconds) {
+  steps_.push_back({std::string(step), device.backend, device.name, reason, seconds, "none"});
+  auto found = std::find_if(devices_.begin(), devices_.end(),
+                            [&](const ConsideredDevice& d) { return d.id == device.id; });
+  if (found == devices_.end()) found = devices_.insert(found, {device.id, device.name, {}, ""});
+  found->steps.emplace_back(step);
+}
+
 wye::Result<void> Runner::run_again(std::string_view step, const std::string& backend, wye::Job job) {
   const auto done = runtime_.submit(std::move(job), {.time_limit = time_limit, .on = backend}).wait();
   if (!done)

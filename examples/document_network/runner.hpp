@@ -56,6 +56,16 @@ class Runner {
   /// Errors: those of the job.
   wye::Result<void> run(std::string_view step, wye::Job job) { return run_here(step, std::move(job)); }
 
+  /// Records a step that another library ran on the runtime.
+  void note(std::string_view step, const wye::AdapterInfo& device, const std::string& reason, double seconds);
+  /// Records the difference between a backend's results and the CPU's.
+  void note_agreement(std::string_view step, const std::string& backend, double error);
+
+  const wye::Runtime& runtime() const { return runtime_; }
+  /// The device or backend of all jobs; empty: the scheduler chooses.
+  const std::string& on() const { return on_; }
+  /// The backends to compare, the reference first; empty: none.
+  const std::vector<std::string>& backends() const { return backends_; }
   /// The steps so far, in order.
   const std::vector<Step>& steps() const { return steps_; }
   /// The devices that were considered for them.
@@ -68,11 +78,10 @@ class Runner {
   wye::Result<void> run_here(std::string_view step, wye::Job job);
   wye::Result<void> run_again(std::string_view step, const std::string& backend, wye::Job job);
   void note_devices(std::string_view step, const std::vector<wye::Candidate>& candidates);
-  void note_agreement(std::string_view step, const std::string& backend, double error);
 
   wye::Runtime runtime_;
-  std::string on_;                     ///< empty: the scheduler chooses
-  std::vector<std::string> backends_;  ///< to compare, the reference first; empty: none
+  std::string on_;
+  std::vector<std::string> backends_;
   std::vector<Step> steps_;
   std::vector<ConsideredDevice> devices_;
   std::vector<Agreement> agreements_;

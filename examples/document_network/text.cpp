@@ -1,5 +1,7 @@
 #include "text.hpp"
 
+#include <algorithm>
+
 #include <vector>
 
 namespace document_network {
@@ -117,6 +119,23 @@ void for_each_word(std::string_view text, const std::function<void(std::string_v
     at += c.bytes;
   }
   end_word();
+}
+
+std::vector<std::string> passages(std::string_view text, std::size_t words, std::size_t most) {
+  constexpr std::string_view blanks = " \t\n\v\f\r";
+  std::vector<std::string> made;
+  std::size_t count = 0;  // of words in the last passage
+  for (std::size_t at = text.find_first_not_of(blanks); at != text.npos;) {
+    const std::size_t end = std::min(text.find_first_of(blanks, at), text.size());
+    if (made.empty() || count == words) {
+      if (made.size() == most) break;
+      made.emplace_back();
+      count = 0;
+    }
+    made.back().append(count++ > 0 ? " " : "").append(text.substr(at, end - at));
+    at = text.find_first_not_of(blanks, end);
+  }
+  return made;
 }
 
 std::string printable(std::string_view text, std::size_t limit) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace document_network {
 
@@ -32,6 +33,9 @@ bool is_binary(std::string_view text);
 /// Calls `visit` with each word of UTF-8 `text`: runs of two to forty letters, in lower case. An
 /// ideograph is a word by itself.
 void for_each_word(std::string_view text, const std::function<void(std::string_view)>& visit);
+
+/// Returns the first `most` passages of `text`: `words` words each, which blanks separate.
+std::vector<std::string> passages(std::string_view text, std::size_t words, std::size_t most);
 
 /// Returns `text` for a terminal or picture: bytes that are not UTF-8 and control characters become
 /// U+FFFD; text longer than `limit` characters loses its middle.

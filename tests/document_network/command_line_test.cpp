@@ -30,6 +30,8 @@ TEST_CASE("without arguments everything has its default", "[document_network]") 
   CHECK_FALSE(defaults.documents);
   CHECK_FALSE(defaults.documents_limit);
   CHECK_FALSE(defaults.neighbours);
+  CHECK_FALSE(defaults.by_meaning);
+  CHECK_FALSE(defaults.ask);
 }
 
 TEST_CASE("flags take their value after a blank or an equals sign", "[document_network]") {
@@ -46,6 +48,13 @@ TEST_CASE("flags take their value after a blank or an equals sign", "[document_n
   CHECK(options({"--documents-limit=1"}).documents_limit == 1u);
   CHECK(options({"--documents-limit=100000"}).documents_limit == 100'000u);
   CHECK(options({"--neighbours", folder / "all.json"}).neighbours == folder / "all.json");
+  CHECK_FALSE(options({"--vectors", "words"}).by_meaning);
+  if (has_models()) {
+    const Options model = options({"--vectors=model", "--model", folder.path().string(), "--ask", "why?"});
+    CHECK(model.by_meaning);
+    CHECK(model.model == folder.path().string());
+    CHECK(model.ask == "why?");
+  }
 }
 
 TEST_CASE("help is given whatever else is said", "[document_network]") {
@@ -53,9 +62,9 @@ TEST_CASE("help is given whatever else is said", "[document_network]") {
   CHECK(std::holds_alternative<Help>(read_command_line({"-h"})));
   const std::string help = help_text();
   CAPTURE(help);
-  for (const char* part : {"--documents DIR", "--documents-limit N", "--neighbours FILE", "--backend NAME",
-                           "--compare", "--out DIR", "--json FILE", "--help", "(default: auto)",
-                           "(default: document_network_report)", "exit status"})
+  for (const char* part : {"--documents DIR", "--documents-limit N", "--vectors KIND", "--ask TEXT",
+                           "--neighbours FILE", "--backend NAME", "--compare", "--out DIR", "--json FILE",
+                           "--help", "(default: auto)", "(default: document_network_report)", "exit status"})
     CHECK(help.find(part) != std::string::npos);
 }
 
@@ -78,6 +87,19 @@ TEST_CASE("each wrong argument is named", "[document_network]") {
         "'" + folder.path().string() + "' (--json) is a folder, not a file.");
   CHECK(mistake({"--neighbours", folder.path().string()}) ==
         "'" + folder.path().string() + "' (--neighbours) is a folder, not a file.");
+  CHECK(mistake({"--vectors", "letters"}) == "--vectors ('letters') is neither 'words' nor 'model'.");
+  CHECK(mistake({"--ask", "why?"}) ==
+        "--ask needs --vectors model: a question and its answer may share no word.");
+  CHECK(mistake({"--ask=", "--vectors=model"}) == "--ask needs a value.");
+  if (has_models()) {
+    CHECK(mistake({"--vectors=model"}).find("--vectors model needs --model DIR") == 0);
+    CHECK(mistake({"--vectors=model", "--model", folder / "gone"}) ==
+          "Folder '" + (folder / "gone") +
+              "' (--model) does not exist; 'cmake/wheels.sh models' fetches all-MiniLM-L6-v2.");
+  } else {
+    CHECK(mistake({"--vectors=model", "--model", folder.path().string()}) ==
+          "This build has no models; 'examples/run.sh --vectors model' builds them.");
+  }
   CHECK(mistake({"--documents-limit"}) == "--documents-limit needs a value.");
   for (const char* wrong :
        {"0", "-5", "100001", "99999999999999999999", "many", "1e3", "400x", " 400", "4.5"})

