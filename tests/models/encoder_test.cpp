@@ -94,7 +94,7 @@ void on_each_device(const std::function<void(const std::string&)>& f) {
 
 }  // namespace
 
-TEST_CASE("embeddings equal a pass in float64, on every device and in every precision", "[models]") {
+TEST_CASE("embeddings equal a pass in float64, on every device and in every precision", "[models][encoder]") {
   const TinyModel model;
   const std::string folder = model.write();
   const auto texts = random_texts(9, 3);
@@ -125,7 +125,7 @@ TEST_CASE("embeddings equal a pass in float64, on every device and in every prec
   });
 }
 
-TEST_CASE("the first token is the vector of a model that pools so", "[models]") {
+TEST_CASE("the first token is the vector of a model that pools so", "[models][encoder]") {
   TinyModel model;
   model.pooling = {{"pooling_mode_mean_tokens", false}, {"pooling_mode_cls_token", true}};
   model.pools_first = true;
@@ -143,7 +143,7 @@ TEST_CASE("the first token is the vector of a model that pools so", "[models]") 
   });
 }
 
-TEST_CASE("a text has the same bits alone, and in batches of any size and order", "[models]") {
+TEST_CASE("a text has the same bits alone, and in batches of any size and order", "[models][encoder]") {
   const TinyModel model;
   const std::string folder = model.write();
   auto texts = random_texts(40, 5);
@@ -173,7 +173,7 @@ TEST_CASE("a text has the same bits alone, and in batches of any size and order"
   });
 }
 
-TEST_CASE("a long text is cut, or is the mean of its windows", "[models]") {
+TEST_CASE("a long text is cut, or is the mean of its windows", "[models][encoder]") {
   const TinyModel model;
   const auto encoder = Encoder::open(the_runtime(), model.write(), {.on = "cpu"});
   REQUIRE(encoder);
@@ -201,7 +201,7 @@ TEST_CASE("a long text is cut, or is the mean of its windows", "[models]") {
   CHECK(largest_difference((*average)[0], TinyModel::unit(mean)) < 2e-6);
 }
 
-TEST_CASE("vectors stay in an array, in the order of the texts", "[models]") {
+TEST_CASE("vectors stay in an array, in the order of the texts", "[models][encoder]") {
   const TinyModel model;
   const auto texts = random_texts(7, 8, 30);
   for (const std::uint32_t batch_texts : {128u, 2u})
@@ -219,7 +219,7 @@ TEST_CASE("vectors stay in an array, in the order of the texts", "[models]") {
     }
 }
 
-TEST_CASE("no texts, and texts without words", "[models]") {
+TEST_CASE("no texts, and texts without words", "[models][encoder]") {
   const TinyModel model;
   const auto encoder = Encoder::open(the_runtime(), model.write());
   REQUIRE(encoder);
@@ -238,7 +238,7 @@ TEST_CASE("no texts, and texts without words", "[models]") {
   CHECK(largest_difference((*empty)[0], model.exact(sequence_of(*encoder, ""))) < 2e-6);
 }
 
-TEST_CASE("a call reports its progress, and ends when it is cancelled or late", "[models]") {
+TEST_CASE("a call reports its progress, and ends when it is cancelled or late", "[models][encoder]") {
   const TinyModel model;
   const auto encoder = Encoder::open(the_runtime(), model.write(), {.on = "cpu", .batch_texts = 2});
   REQUIRE(encoder);
@@ -270,7 +270,7 @@ TEST_CASE("a call reports its progress, and ends when it is cancelled or late", 
   CHECK(encoder->embed(texts));
 }
 
-TEST_CASE("several threads embed with one encoder", "[models]") {
+TEST_CASE("several threads embed with one encoder", "[models][encoder]") {
   const TinyModel model;
   const auto encoder = Encoder::open(the_runtime(), model.write(), {.on = "cpu"});
   REQUIRE(encoder);
@@ -288,7 +288,7 @@ TEST_CASE("several threads embed with one encoder", "[models]") {
   CHECK(equal == 8);
 }
 
-TEST_CASE("an encoder names the value that it cannot open, and the supported ones", "[models]") {
+TEST_CASE("an encoder names the value that it cannot open, and the supported ones", "[models][encoder]") {
   struct Mistake {
     std::function<void(TinyModel&)> make;
     Errc code;
@@ -353,7 +353,7 @@ TEST_CASE("an encoder names the value that it cannot open, and the supported one
   CHECK(Encoder::open(the_runtime(), folder).error() == Errc::not_found);
 }
 
-TEST_CASE("all-MiniLM-L6-v2 gives the vectors of a float64 pass in NumPy", "[models]") {
+TEST_CASE("all-MiniLM-L6-v2 gives the vectors of a float64 pass in NumPy", "[models][encoder]") {
   if (!has_minilm()) return;
   std::ifstream file(WYE_SOURCE_FOLDER "/tests/models/minilm_vectors.txt");
   std::vector<std::string> texts;
