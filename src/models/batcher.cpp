@@ -20,14 +20,15 @@ using Lock = std::unique_lock<std::mutex>;
 using Requests = std::list<std::shared_ptr<BatchRequest>>;
 using Counter = std::uint64_t EmbedQueueMetrics::*;
 
-/// Owns an object in the process that made it. A child of `fork` keeps it: its mutex may be locked
-/// for ever, and its thread and those that wait for its condition variables do not exist.
-template <class T>
-std::shared_ptr<T> own(T* object) {
-  return std::shared_ptr<T>(object, [process = ::getpid()](T* last) {
+/// Deletes the state of a batcher, but not in a child of `fork`: the state has a thread that does not
+/// exist there.
+struct DeleteOwn {
+  pid_t process = ::getpid();
+  template <class T>
+  void operator()(T* last) const {
     if (::getpid() == process) delete last;
-  });
-}
+  }
+};
 
 /// Returns whether one text may have caused the failure of its batch.
 bool may_concern_one_text(const Error& error) {
@@ -168,7 +169,7 @@ struct BatcherState : std::enable_shared_from_this<BatcherState> {
 Result<std::shared_ptr<BatchRequest>> BatcherState::submit(std::string_view text, Deadline deadline) {
   const Instant arrived = now();
   Requests one;
-  one.push_back(own(new BatchRequest(shared_from_this(), text, arrived, deadline.at(arrived))));
+  one.push_back(std::make_shared<BatchRequest>(shared_from_this(), text, arrived, deadline.at(arrived)));
   std::shared_ptr<BatchRequest> request = one.front();
   std::stop_source unneeded(std::nostopstate);
   {
@@ -339,7 +340,7 @@ Result<std::shared_ptr<Batcher>> Batcher::open(RunBatch run, BatcherOptions opti
     return Error(Errc::invalid_argument,
                  "The limit of waiting requests (max_waiting) is 0; it is at least 1.");
   try {
-    const auto state = own(new BatcherState(std::move(run), options));
+    const std::shared_ptr<BatcherState> state(new BatcherState(std::move(run), options), DeleteOwn());
     std::shared_ptr<Batcher> batcher(new Batcher(state));
     Result<std::thread> thread = start_thread([state] { state->run_batches(); });
     if (!thread) {

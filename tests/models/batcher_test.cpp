@@ -184,10 +184,12 @@ TEST_CASE("a batch that no request needs any more is stopped", "[models]") {
 }
 
 TEST_CASE("a request that completes after its deadline has timed out", "[models]") {
-  HeldBatcher held(2);
-  const Request a = submit(held, "a"), b = submit(held, "b", 5ms);
-  CHECK(held.run.await_call() == Texts{"a", "b"});
+  HeldBatcher held(3);
+  const Request a = submit(held, "a"), b = submit(held, "b", 5ms), c = submit(held, "c", 5ms);
+  CHECK(held.run.await_call() == Texts{"a", "b", "c"});
   held.clock.advance(5ms);  // no thread looks at the clock
+  c->cancel();
+  CHECK(c->wait().error() == Errc::timed_out);
   held.run.finish();
   CHECK(a->wait());
   CHECK(b->wait().error() == Errc::timed_out);
@@ -195,7 +197,7 @@ TEST_CASE("a request that completes after its deadline has timed out", "[models]
   CHECK(late->ready());
   CHECK(late->wait().error() == Errc::timed_out);
   CHECK(held.batcher->metrics() ==
-        models::EmbedQueueMetrics{.requests = 3, .batches = 1, .texts = 2, .completed = 1, .timed_out = 2});
+        models::EmbedQueueMetrics{.requests = 4, .batches = 1, .texts = 3, .completed = 1, .timed_out = 3});
 }
 
 TEST_CASE("a wait that times out leaves its request alone", "[models]") {
@@ -437,6 +439,28 @@ TEST_CASE("a child of fork cannot use a batcher, and its destructors do nothing"
   waits.join();
   held->run.finish();
   CHECK(requests[0]->wait().value() == vector_of("a"));
+  held->batcher->close();
+  CHECK(test::in_child(
+            [&] {
+              held->batcher.reset();
+              requests.clear();
+              return 0;
+            },
+            test::Leave::at_once) == test::success);
+}
+
+TEST_CASE("delays and deadlines end by the steady clock", "[models]") {
+  const Duration soon = 1ms;
+  test::HeldRun run;
+  const auto batcher = Batcher::open(run.function(), {.delay = soon}).value();
+  const Request a = batcher->submit("a").value();
+  CHECK(run.await_call() == Texts{"a"});
+  const Request b = batcher->submit("b", soon).value();
+  CHECK(b->wait().error() == Errc::timed_out);  // the batch of a has not ended
+  CHECK(a->wait(soon).error() == Errc::timed_out);
+  CHECK_FALSE(a->ready());
+  run.open();
+  CHECK(a->wait(10min).value() == vector_of("a"));
 }
 
 TEST_CASE("each request settles once, whichever allocation fails", "[models]") {
