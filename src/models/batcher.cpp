@@ -148,7 +148,7 @@ struct BatcherState : std::enable_shared_from_this<BatcherState> {
 
   std::mutex mutex;
   std::condition_variable work;             ///< for the thread: a batch may begin
-  std::condition_variable ended;            ///< for `close`: the thread has left its last batch
+  std::condition_variable ended;            ///< for `close`: another thread has joined the thread
   Requests waiting;                         ///< first submitted first; none has settled
   Requests batch;                           ///< changed by the thread alone; may have settled
   std::size_t needed = 0;                   ///< requests in the call of `run` that have not settled
@@ -156,8 +156,10 @@ struct BatcherState : std::enable_shared_from_this<BatcherState> {
   Instant next_deadline = Instant::max();   ///< none that has not settled has an earlier one
   EmbedQueueMetrics counts;
   bool is_closing = false;
-  bool has_ended = false;
+  bool is_joining = false;  ///< a thread has begun to join the thread
+  bool has_ended = false;   ///< it has joined it
   std::thread thread;
+  std::thread::id thread_id;  ///< `thread` itself belongs to the thread that joins it
 
  private:
   using Place = Requests::iterator;
@@ -266,8 +268,6 @@ void BatcherState::run_batches() noexcept {
     }
     batch.clear();
   }
-  has_ended = true;
-  ended.notify_all();
 }
 
 BatchRequest::BatchRequest(std::shared_ptr<BatcherState> batcher, std::string_view text, Instant arrived,
@@ -344,10 +344,11 @@ Result<std::shared_ptr<Batcher>> Batcher::open(RunBatch run, BatcherOptions opti
     std::shared_ptr<Batcher> batcher(new Batcher(state));
     Result<std::thread> thread = start_thread([state] { state->run_batches(); });
     if (!thread) {
-      state->has_ended = true;
+      state->is_joining = state->has_ended = true;
       return std::move(thread).error();
     }
     state->thread = *std::move(thread);
+    state->thread_id = state->thread.get_id();
     return batcher;
   } catch (const std::bad_alloc&) {
     return Error(Errc::out_of_memory, "The host has no memory left to open a queue.");
@@ -357,13 +358,10 @@ Result<std::shared_ptr<Batcher>> Batcher::open(RunBatch run, BatcherOptions opti
 Batcher::~Batcher() {
   if (state_->is_inherited()) return;
   close();
-  if (!state_->thread.joinable()) return;
-  if (state_->thread.get_id() == std::this_thread::get_id()) {
-    state_->thread.detach();  // it holds the state
-    return;
-  }
-  state_->thread.join();
-  state_->run = nullptr;  // tickets may keep the state
+  if (state_->thread.joinable())
+    state_->thread.detach();  // it is this thread, and it holds the state
+  else
+    state_->run = nullptr;  // tickets may keep the state
 }
 
 Result<std::shared_ptr<BatchRequest>> Batcher::submit(std::string_view text, Deadline deadline) {
@@ -393,10 +391,13 @@ EmbedQueueMetrics Batcher::metrics() {
 void Batcher::close() noexcept {
   BatcherState& state = *state_;
   if (state.is_inherited()) return;
+  const bool is_own_thread = state.thread_id == std::this_thread::get_id();
   std::stop_source unneeded(std::nostopstate);
+  bool joins = false;
   {
     const Lock lock(state.mutex);
     unneeded = state.expire_locked(state.now());
+    joins = !is_own_thread && !std::exchange(state.is_joining, true);
     state.is_closing = true;
     while (!state.waiting.empty()) {
       const std::shared_ptr<BatchRequest> request = state.waiting.front();
@@ -406,8 +407,13 @@ void Batcher::close() noexcept {
     state.work.notify_one();
   }
   unneeded.request_stop();
-  if (state.thread.get_id() == std::this_thread::get_id()) return;
+  if (is_own_thread) return;
+  if (joins) state.thread.join();
   Lock lock(state.mutex);
+  if (joins) {
+    state.has_ended = true;
+    state.ended.notify_all();
+  }
   state.ended.wait(lock, [&] { return state.has_ended; });
 }
 

@@ -330,15 +330,19 @@ TEST_CASE("closing settles waiting requests, refuses new ones, and waits for the
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == Errc::closed);
   CHECK(refused.error().sentence() == "The request was submitted after the queue was closed.");
+  test::Thread closes_too([&] { held.batcher->close(); });
   closes.await_parked();
+  closes_too.await_parked();
   CHECK_FALSE(closes.has_ended());
   held.run.finish();
   CHECK(held.run.await_call() == Texts{"a"});  // the batch goes on alone, text by text
   CHECK_FALSE(closes.has_ended());
+  CHECK_FALSE(closes_too.has_ended());
   held.run.finish();
   CHECK(held.run.await_call() == Texts{"large"});
   held.run.finish();
   closes.join();
+  closes_too.join();
   CHECK(a->wait().value() == vector_of("a"));
   CHECK(b->wait().error() == Errc::out_of_memory);
   held.batcher->close();
