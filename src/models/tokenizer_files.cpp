@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t token_limit = std::uint64_t{1} << 31;
 
 /// Returns the beginning of a text of a file, for an error.
-std::string shown(std::string_view text) {
+std::string excerpt(std::string_view text) {
   constexpr std::size_t limit = 60;
   if (text.size() <= limit) return std::string(text);
   std::size_t end = limit;
@@ -30,9 +30,9 @@ struct Place {
 };
 
 /// Reads values and keeps the first error. After an error, values are empty.
-class Reader {
+class KeyReader {
  public:
-  Reader(const Json& root, const std::string& file) : file_(file), root_{&root, ""} {
+  KeyReader(const Json& root, const std::string& file) : file_(file), root_{&root, ""} {
     if (!root.is_object()) fail(Errc::corrupt, "File '" + file_ + "' has no JSON object.");
   }
 
@@ -92,7 +92,7 @@ class Reader {
     if (error_ || std::ranges::find(supported, found) != supported.end()) return found;
     std::string list;
     for (const auto one : supported) list += (list.empty() ? "'" : ", '") + std::string(one) + "'";
-    fail(Errc::unsupported, named(place.path) + " is '" + shown(found) + "'; supported: " + list + ".");
+    fail(Errc::unsupported, named(place.path) + " is '" + excerpt(found) + "'; supported: " + list + ".");
     return {};
   }
   /// Requires that the object of `kind` (a normalizer, say) has a supported type.
@@ -112,7 +112,7 @@ class Reader {
     return right;
   }
   static std::string join(const std::string& path, std::string_view key) {
-    return path.empty() ? shown(key) : path + "." + shown(key);
+    return path.empty() ? excerpt(key) : path + "." + excerpt(key);
   }
 
   std::string file_;
@@ -138,20 +138,20 @@ class Pieces {
   /// Returns false if the token is marked already.
   bool mark_added(std::uint32_t token) { return added_.insert(token).second; }
 
-  void fill(WordPieceParts& parts, Reader& reader) const {
+  void fill(WordPieceParts& parts, KeyReader& reader) const {
     const std::size_t count = order_.size();
     std::vector<const Piece*> by_token(count);
     for (const Piece& piece : order_) {
       if (piece.token >= count)
-        return reader.fail(Errc::corrupt, "Token '" + shown(*piece.text) + "' of file '" + reader.file() +
+        return reader.fail(Errc::corrupt, "Token '" + excerpt(*piece.text) + "' of file '" + reader.file() +
                                               "' has the id " + std::to_string(piece.token) +
                                               "; the ids of " + std::to_string(count) +
                                               " tokens must be 0 to " + std::to_string(count - 1) + ".");
       const Piece*& place = by_token[piece.token];
       if (place)
-        return reader.fail(Errc::corrupt, "Tokens '" + shown(*place->text) + "' and '" + shown(*piece.text) +
-                                              "' of file '" + reader.file() + "' have the same id (" +
-                                              std::to_string(piece.token) + ").");
+        return reader.fail(Errc::corrupt, "Tokens '" + excerpt(*place->text) + "' and '" +
+                                              excerpt(*piece.text) + "' of file '" + reader.file() +
+                                              "' have the same id (" + std::to_string(piece.token) + ").");
       place = &piece;
     }
     for (const Piece* piece : by_token) {
@@ -172,17 +172,17 @@ class Pieces {
 };
 
 /// Returns the token of a special piece, which must be in the vocabulary.
-std::uint32_t special(Reader& reader, const Pieces& pieces, const std::string& piece,
+std::uint32_t special(KeyReader& reader, const Pieces& pieces, const std::string& piece,
                       const std::string& key) {
   if (reader.error()) return 0;
   if (const std::uint32_t* const token = pieces.find(piece)) return *token;
-  reader.fail(Errc::corrupt, "The vocabulary of file '" + reader.file() + "' lacks '" + shown(piece) +
+  reader.fail(Errc::corrupt, "The vocabulary of file '" + reader.file() + "' lacks '" + excerpt(piece) +
                                  "', which is " + key + ".");
   return 0;
 }
 
 /// Spaces around an added token end words anyway: its `lstrip` and `rstrip` change no tokens.
-void read_added(Reader& reader, const Place& place, std::uint32_t token, Pieces& pieces,
+void read_added(KeyReader& reader, const Place& place, std::uint32_t token, Pieces& pieces,
                 WordPieceParts& parts) {
   const std::string content = reader.text(reader.at(place, "content"));
   if (reader.boolean(reader.at(place, "single_word")))
@@ -191,7 +191,7 @@ void read_added(Reader& reader, const Place& place, std::uint32_t token, Pieces&
   if (reader.error()) return;
   const std::uint32_t* const known = pieces.find(content);
   if (known && *known != token)
-    return reader.fail(Errc::corrupt, "Token '" + shown(content) + "' of file '" + reader.file() +
+    return reader.fail(Errc::corrupt, "Token '" + excerpt(content) + "' of file '" + reader.file() +
                                           "' has two ids (" + std::to_string(*known) + ", " +
                                           std::to_string(token) + ").");
   if (!pieces.mark_added(token))
@@ -202,16 +202,16 @@ void read_added(Reader& reader, const Place& place, std::uint32_t token, Pieces&
 }
 
 /// Reads a name and its token, which must be that of the vocabulary.
-std::uint32_t checked(Reader& reader, const Pieces& pieces, const std::string& piece, const Place& id) {
+std::uint32_t checked(KeyReader& reader, const Pieces& pieces, const std::string& piece, const Place& id) {
   const std::uint32_t token = reader.number(id);
   const std::uint32_t known = special(reader, pieces, piece, "a token of 'post_processor'");
   if (token != known)
     reader.fail(Errc::corrupt, reader.named(id.path) + " is " + std::to_string(token) + "; the token of '" +
-                                   shown(piece) + "' is " + std::to_string(known) + ".");
+                                   excerpt(piece) + "' is " + std::to_string(known) + ".");
   return token;
 }
 
-void read_post_processor(Reader& reader, const Place& place, const Pieces& pieces, WordPieceParts& parts) {
+void read_post_processor(KeyReader& reader, const Place& place, const Pieces& pieces, WordPieceParts& parts) {
   const std::string type = reader.type(place, {"TemplateProcessing", "BertProcessing"});
   if (type == "BertProcessing") {
     const auto read = [&](const char* key) {
@@ -250,7 +250,7 @@ void read_post_processor(Reader& reader, const Place& place, const Pieces& piece
 
 Result<WordPieceParts> parse_tokenizer(const Json& root, const std::string& file) {
   WordPieceParts parts;
-  Reader reader(root, file);
+  KeyReader reader(root, file);
   const Place model = reader.at(reader.root(), "model");
   reader.type(model, {"WordPiece"});
   const Place normalizer = reader.at(reader.root(), "normalizer");
@@ -277,7 +277,7 @@ Result<WordPieceParts> parse_tokenizer(const Json& root, const std::string& file
     // The path is written for errors only.
     const bool number = token.is_number_unsigned() && token.get<std::uint64_t>() < token_limit;
     const auto id =
-        number ? token.get<std::uint32_t>() : reader.number({&token, vocabulary.path + "." + shown(piece)});
+        number ? token.get<std::uint32_t>() : reader.number({&token, vocabulary.path + "." + excerpt(piece)});
     pieces.add(piece, id, true);
   }
   // Before tokens are added: only pieces of the vocabulary stand for unknown words.
@@ -294,7 +294,7 @@ Result<WordPieceParts> parse_tokenizer(const Json& root, const std::string& file
 Result<WordPieceParts> parse_vocabulary(std::string_view text, const std::string& file, const Json& config,
                                         const std::string& config_file) {
   WordPieceParts parts;
-  Reader reader(config, config_file);
+  KeyReader reader(config, config_file);
   const auto flag = [&](const char* key, bool otherwise) {
     const Place place = reader.find(reader.root(), key);
     return place.value ? reader.boolean(place) : otherwise;
@@ -325,12 +325,12 @@ Result<WordPieceParts> parse_vocabulary(std::string_view text, const std::string
       return Error(Errc::corrupt, "File '" + file + "' has more than 2147483647 lines.");
     if (!pieces.add(std::string(line), lines, true))
       return Error(Errc::corrupt, "Line " + std::to_string(lines + 1) + " of file '" + file + "' ('" +
-                                      shown(line) + "') is line " +
+                                      excerpt(line) + "') is line " +
                                       std::to_string(*pieces.find(std::string(line)) + 1) + ", too.");
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
 
-  Reader vocabulary(config, file);
+  KeyReader vocabulary(config, file);
   const auto name = [&](const char* key, const char* otherwise) {
     const Place place = reader.find(reader.root(), key);
     if (!place.value) return std::string(otherwise);
@@ -347,7 +347,7 @@ Result<WordPieceParts> parse_vocabulary(std::string_view text, const std::string
                             std::ranges::all_of(key, [](char c) { return c >= '0' && c <= '9'; });
         const std::uint64_t id = digits ? std::stoull(key) : token_limit;
         if (id >= token_limit)
-          reader.fail(Errc::corrupt, "File '" + config_file + "' has the key '" + shown(key) +
+          reader.fail(Errc::corrupt, "File '" + config_file + "' has the key '" + excerpt(key) +
                                          "' in 'added_tokens_decoder'; keys must be from 0 to " +
                                          std::to_string(token_limit - 1) + ".");
         else
