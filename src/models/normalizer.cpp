@@ -14,17 +14,17 @@ namespace {
 
 constexpr char32_t replacement = 0xFFFD;
 
-struct Range {
+struct KindRange {
   char32_t first, last;
   std::uint8_t bits;
 };
-constexpr Range ranges[] = {
+constexpr KindRange kind_ranges[] = {
 #include "character_kinds.inc"
 };
 
 constexpr std::uint8_t find_kind(char32_t character) noexcept {
-  const auto* const found = std::ranges::lower_bound(ranges, character, {}, &Range::last);
-  return found != std::end(ranges) && found->first <= character ? found->bits : std::uint8_t{0};
+  const auto* const found = std::ranges::lower_bound(kind_ranges, character, {}, &KindRange::last);
+  return found != std::end(kind_ranges) && found->first <= character ? found->bits : std::uint8_t{0};
 }
 
 constexpr auto kinds_of_ascii = [] {
