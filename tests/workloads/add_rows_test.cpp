@@ -1,5 +1,8 @@
 #include <wye/workloads/add_rows.hpp>
 
+#include <cstdlib>
+#include <memory>
+
 #include "workloads/vectors.hpp"
 
 using namespace wye;
@@ -178,6 +181,26 @@ TEST_CASE("add_rows changes no element beside arrays that begin at odd elements"
             if (i < begin || i >= begin + size) CHECK(std::memcmp(&(*after)[i], &before[i], sizeof(T)) == 0);
         }
     });
+}
+
+TEST_CASE("add_rows is right for tables beyond 4 GiB", "[workloads][add_rows][large]") {
+  if (!has_leg("cpu")) return;
+  constexpr std::size_t columns = 65536, table_rows = 32768 + 5;
+  constexpr auto release = [](void* memory) { std::free(memory); };
+  // Of this memory, only the pages exist that are used.
+  const std::unique_ptr<void, decltype(release)> memory(std::calloc(table_rows * columns, sizeof(half)),
+                                                        release);
+  REQUIRE(memory);
+  const std::span<half> table(static_cast<half*>(memory.get()), table_rows * columns);
+  const auto last = elements<half>(columns, 1), other = elements<half>(columns, 2);
+  std::copy(last.begin(), last.end(), table.end() - columns);
+  std::copy(other.begin(), other.end(), table.begin() + std::ptrdiff_t{32768} * columns);
+  std::vector<half> x(3 * columns), expected = last;
+  expected.resize(2 * columns);
+  expected.insert(expected.end(), other.begin(), other.end());
+  const std::vector<std::uint32_t> rows{table_rows - 1, table_rows, 32768};
+  run(workloads::add_rows(x, table, rows), "cpu");
+  CHECK(floats(x) == floats(expected));
 }
 
 TEST_CASE("add_rows refuses a row that overlaps x", "[workloads][add_rows]") {

@@ -1,5 +1,8 @@
 #include <wye/workloads/segment_mean.hpp>
 
+#include <cstdlib>
+#include <memory>
+
 #include "workloads/vectors.hpp"
 
 using namespace wye;
@@ -285,6 +288,25 @@ TEST_CASE("segment_mean changes no element beside arrays that begin at odd eleme
             if (i < begin || i >= begin + size) CHECK(std::memcmp(&(*after)[i], &before[i], sizeof(T)) == 0);
         }
     });
+}
+
+TEST_CASE("segment_mean is right for matrices beyond 4 GiB", "[workloads][segment_mean][large]") {
+  if (!has_leg("cpu")) return;
+  constexpr std::size_t columns = 65536, rows = 32768 + 5;
+  constexpr auto release = [](void* memory) { std::free(memory); };
+  // Of this memory, only the pages exist that are used.
+  const std::unique_ptr<void, decltype(release)> memory(std::calloc(rows * columns, sizeof(half)), release);
+  REQUIRE(memory);
+  const std::span<half> x(static_cast<half*>(memory.get()), rows * columns);
+  const auto last = elements<half>(columns, 1);
+  std::copy(last.begin(), last.end(), x.end() - columns);
+  auto result = poison<half>(2 * columns);
+  // Only these rows are read.
+  const Array<std::uint32_t> offsets = the_runtime().array(Lengths{rows - 5, rows - 1, rows});
+  run(workloads::segment_mean(x, offsets, result), "cpu");
+  std::vector<half> expected(columns);
+  expected.insert(expected.end(), last.begin(), last.end());
+  CHECK(floats(result) == floats(expected));
 }
 
 TEST_CASE("segment_mean refuses a result that overlaps x", "[workloads][segment_mean]") {
