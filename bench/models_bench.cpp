@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   options.scheduler.measure_variants = false;
   const auto runtime = valid(wye::Runtime::open(options));
   const auto encoder = valid(wye::models::Encoder::open(runtime, argv[1]));
-  wye::models::EmbedQueue queue(encoder, {});
+  auto queue = valid(wye::models::EmbedQueue::open(encoder));
   Texts all = documents;
   all.insert(all.end(), brief.begin(), brief.end());
   for (std::string command; std::cin >> command;) {

@@ -148,7 +148,7 @@ TEST_CASE("a text has the same bits alone, and in batches of any size and order"
   const std::string folder = model.write();
   auto texts = random_texts(40, 5);
   on_each_device([&](const std::string& on) {
-    const bool is_slow = on.find("vulkan") == 0;
+    const bool is_slow = on.find("cpu") != 0;
     std::mt19937 random(6);
     for (const LongText long_text : {LongText::cut, LongText::average}) {
       const auto encoder = Encoder::open(the_runtime(), folder, {.on = on});
@@ -367,7 +367,8 @@ TEST_CASE("all-MiniLM-L6-v2 gives the vectors of a float64 pass in NumPy", "[mod
   }
   REQUIRE(texts.size() == 8);
   on_each_device([&](const std::string& on) {
-    const bool is_slow = on.find("vulkan") == 0;  // lavapipe needs 0.3 s for a token
+    const bool is_slow =
+        on.find("cpu") != 0;  // lavapipe needs 0.3 s for a token, the stand-in for CUDA as long
     const auto encoder = Encoder::open(the_runtime(), minilm, {.on = on});
     REQUIRE(encoder);
     CHECK(encoder->max_tokens() == 256);

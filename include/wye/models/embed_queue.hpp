@@ -71,7 +71,7 @@ class WYE_API EmbedTicket {
 
  private:
   friend class EmbedQueue;
-  struct State;
+  struct WYE_LOCAL State;
   explicit EmbedTicket(std::unique_ptr<State> state) noexcept;
   std::unique_ptr<State> state_;
 };

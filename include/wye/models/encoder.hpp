@@ -139,7 +139,7 @@ class WYE_API Encoder {
   Bytes weight_bytes() const noexcept;
 
  private:
-  struct Model;
+  struct WYE_LOCAL Model;
   template <class R>
   static std::vector<std::string_view> views(const R& texts) {
     std::vector<std::string_view> all;

@@ -73,7 +73,7 @@ class WYE_API Safetensors {
   }
 
  private:
-  struct State;
+  struct WYE_LOCAL State;
   template <class T>
   static Result<std::span<T>> typed(Result<std::span<std::byte>> bytes) {
     static_assert(element_type<T>() != ElementType::opaque, "T is the type of an element");

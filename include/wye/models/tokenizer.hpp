@@ -38,7 +38,7 @@ class WYE_API Tokenizer {
   std::string_view piece(std::uint32_t token) const noexcept;
 
  private:
-  struct State;
+  struct WYE_LOCAL State;
   explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   std::shared_ptr<const State> state_;
 };
