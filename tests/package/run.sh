@@ -69,11 +69,12 @@ compiled_by_pkgconfig() { # compiled_by_pkgconfig MODULES OUTPUT SOURCE OPTION..
   echo "$flags"
   g++ -std=c++20 "$@" $flags -o "$output"
 }
-with_pkgconfig() ( # programs of the core alone and of both libraries, and a plug-in
+with_pkgconfig() ( # programs of the core alone and of the other libraries, and a plug-in
   folder=$work/pkgconfig-$flavour
   mkdir "$folder" && export LD_LIBRARY_PATH="$libraries" &&
     compiled_by_pkgconfig wye "$folder/core" "$here/core/program.cpp" && "$folder/core" &&
     compiled_by_pkgconfig "wye wye-workloads" "$folder/program" "$here/program.cpp" && "$folder/program" &&
+    compiled_by_pkgconfig wye-models "$folder/models" "$here/models.cpp" && "$folder/models" &&
     compiled_by_pkgconfig "wye wye-workloads" "$folder/plugin.so" "$here/plugin/plugin.cpp" -shared -fPIC -fno-gnu-unique &&
     exports_its_own "$folder/plugin.so" && "$work/plugin_host" "$folder/plugin.so"
 )
