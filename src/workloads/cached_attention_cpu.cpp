@@ -254,9 +254,11 @@ class StretchRows<float> {
   static FloatRows of(const float* first, std::size_t, std::size_t step) { return {first, step}; }
 };
 
-/// The queries of one workgroup.
+/// The queries of one workgroup; if key/value heads have one query head, those of several rows that see
+/// the same keys.
 struct StretchQueries {
   std::uint64_t first;   ///< query
+  std::uint64_t apart;   ///< distance of one query and the next
   std::size_t queries;   ///< at most `queries_of_part`
   std::size_t hidden;    ///< keys of the stretch that are before the window
   std::size_t count;     ///< keys of the stretch up to the place of the row
@@ -291,7 +293,7 @@ void attend_stretch(std::span<const StretchQueries> groups, const T* keys, const
   });
   for (const StretchQueries& group : groups)
     for (std::size_t j = 0; j < group.queries; ++j) {
-      float* const kept = state + group.first * next + j * next;
+      float* const kept = state + (group.first + j * group.apart) * next;
       const std::span<float> scores{group.scores + j * cached_stretch + group.hidden,
                                     group.count - group.hidden};
       if (shape.softcap != 0)
@@ -307,7 +309,7 @@ void attend_stretch(std::span<const StretchQueries> groups, const T* keys, const
     each_group(first, of_chunk, [&](const StretchQueries& group, std::size_t i, std::size_t n) {
       HWY_DYNAMIC_DISPATCH(add_cached_values)
       (group.scores + i, group.queries, v.data + i * v.step, v.step, n, columns,
-       state + group.first * next + 2, next);
+       state + group.first * next + 2, group.apart * next);
     });
   });
 }
@@ -339,12 +341,28 @@ void attend_stretches(Range range, const T* q, const T* keys, const T* values, c
       if (first >= place[1]) continue;
       const std::uint64_t query = row * shape.heads() + key_head * group + part * queries_of_part;
       const std::size_t queries = std::min<std::uint64_t>(queries_of_part, group - part * queries_of_part);
+      const std::size_t hidden = first == 0 && place[1] > shape.window ? place[1] - shape.window : 0;
+      const std::size_t count = std::min<std::uint64_t>(cached_stretch, place[1] - first);
+      if (group == 1 && found != 0) {  // the next row of an encoder sees the same keys
+        StretchQueries& before = groups[found - 1];
+        if (before.queries < queries_of_part && before.hidden == hidden && before.count == count &&
+            query == before.first + before.queries * before.apart) {
+          float* const numbers = before.scores + queries_of_part * cached_stretch;
+          if (before.queries == 1 && before.numbers != numbers) std::copy_n(before.numbers, size, numbers);
+          float* const to = numbers + before.queries++ * size;
+          if (const float* const own = as_floats(q + query * size, size, to); own != to)
+            std::copy_n(own, size, to);
+          before.numbers = numbers;
+          continue;
+        }
+      }
       float* const room = memory.get() + found * queries_of_part * (cached_stretch + size);
       groups[found++] = {
           .first = query,
+          .apart = group == 1 ? shape.heads() : 1,
           .queries = queries,
-          .hidden = first == 0 && place[1] > shape.window ? place[1] - shape.window : 0,
-          .count = std::min<std::uint64_t>(cached_stretch, place[1] - first),
+          .hidden = hidden,
+          .count = count,
           .numbers = as_floats(q + query * size, queries * size, room + queries_of_part * cached_stretch),
           .scores = room};
     }
