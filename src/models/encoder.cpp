@@ -27,6 +27,9 @@ struct Texts {
   std::vector<std::uint32_t> windows;  ///< of each text
 };
 
+Error was_cancelled() { return Error(Errc::cancelled, "The call was cancelled."); }
+Error is_late() { return Error(Errc::timed_out, "The deadline passed."); }
+
 Result<void> check(const EncoderOptions& options) {
   if (options.precision == Precision::q4_0 || options.precision == Precision::q4_1)
     return Error(Errc::unsupported, "Precision " + std::string(name(options.precision)) +
@@ -164,6 +167,8 @@ Result<Array<float>> Encoder::Model::run(const Texts& texts, std::span<const Seq
 /// Runs a batch once. All of its jobs have settled when this returns: they use the weights.
 Result<Array<float>> Encoder::Model::try_run(const BertBatch& batch, const EmbedOptions& embed_options,
                                              Instant until, std::optional<Outcome>& last) const {
+  if (embed_options.stop.stop_requested()) return was_cancelled();
+  if (until <= Clock::steady().now()) return is_late();
   const Array<float> rows = runtime.array<float>(std::uint64_t{batch.sequences()} * config.width);
   std::vector<Ticket> tickets;
   for (Job& job : bert->jobs(runtime, batch, rows))
@@ -187,8 +192,8 @@ Result<Array<float>> Encoder::Model::try_run(const BertBatch& batch, const Embed
   std::optional<Error> error;
   for (Ticket& ticket : tickets)
     if (auto done = ticket.wait(); !done && !error) error = std::move(done).error();
-  if (error && embed_options.stop.stop_requested()) return Error(Errc::cancelled, "The call was cancelled.");
-  if (error && !in_time) return Error(Errc::timed_out, "The deadline passed.");
+  if (error && embed_options.stop.stop_requested()) return was_cancelled();
+  if (error && !in_time) return is_late();
   if (error) return *std::move(error);
   return rows;
 }
