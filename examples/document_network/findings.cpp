@@ -35,9 +35,10 @@ Link nearest_row(std::size_t document, const Vectors& vectors) {
     const float* const y = vectors.values.data() + b * vectors.columns;
     return std::inner_product(x, x + vectors.columns, y, 0.0);
   };
+  const double own = product(document, document);
   Link best{.to = static_cast<std::uint32_t>(document), .similarity = -1};
   for (std::size_t other = 0; other < vectors.rows; ++other) {
-    const double lengths = product(document, document) * product(other, other);
+    const double lengths = own * product(other, other);
     const auto cosine = static_cast<float>(lengths > 0 ? product(document, other) / std::sqrt(lengths) : 0);
     if (other != document && cosine > best.similarity && cosine < same)
       best = {.to = static_cast<std::uint32_t>(other), .similarity = cosine};

@@ -76,14 +76,14 @@ int run(const Options& options) {
 
   Vectors vectors = tf_idf(corpus.bags, corpus.vocabulary.words(), vector_columns);
   watch.lap("tf-idf");
-  const Vectors words = vectors;
+  Vectors words;  // of a report by meaning
   if (options.by_meaning) {
     auto meaning = embed(corpus.texts, options.ask.value_or(""), *options.model, runner, progress);
     if (!meaning) {
       progress.clear();
       return fail(meaning.error().describe());
     }
-    vectors = std::move(meaning->vectors);
+    words = std::exchange(vectors, std::move(meaning->vectors));
     report.meaning.emplace();
     report.meaning->model = meaning->model;
     report.meaning->tokens = meaning->tokens;

@@ -91,7 +91,7 @@ wye::Result<Meaning> embed(const std::vector<std::string>& texts, const std::str
       for (std::size_t c = 0; c < rows->columns(); ++c)
         meaning.vectors.values[text * rows->columns() + c] += (*rows)[passage][c];
   runner.note("embedding", rows->device(), rows->reason(), meaning.seconds);
-  // A model is in a folder of its name, or in one that is called "model".
+  // The folder has the name of the model, or is the folder "model" in it.
   std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
   while (path.has_parent_path() && (path.filename().empty() || path.filename() == "model"))
     path = path.parent_path();
