@@ -187,6 +187,8 @@ class Loader {
     const auto numbers = converted<float>(*tensor);
     if (auto made = runtime_.run(workloads::quantize(numbers, blocks, q8_0)); !made)
       return fail(std::move(made).error()), workloads::WeightMatrix<float>{};
+    // A copy on the host: the weights are there if the device is lost.
+    if (const auto copy = blocks.read(); !copy) return fail(copy.error()), workloads::WeightMatrix<float>{};
     bytes_.count += blocks.size();
     return {.blocks = blocks, .quantization = q8_0};
   }

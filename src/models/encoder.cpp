@@ -68,6 +68,8 @@ struct Encoder::Model {
 
   Texts tokenize(std::span<const std::string_view> texts, LongText long_text) const;
   std::vector<std::span<const Sequence>> batches(std::vector<Sequence>& sequences) const;
+  Result<Embeddings> embed(const Texts& all, std::span<const std::span<const Sequence>> batches,
+                           const EmbedOptions& options, Instant until) const;
   Result<Array<float>> run(const Texts& texts, std::span<const Sequence> sequences,
                            const EmbedOptions& options, Instant until, std::optional<Outcome>& last) const;
   Result<Array<float>> try_run(const BertBatch& batch, const EmbedOptions& options, Instant until,
@@ -198,22 +200,21 @@ Result<Array<float>> Encoder::Model::try_run(const BertBatch& batch, const Embed
   return rows;
 }
 
-Result<Embeddings> Encoder::embed(std::span<const std::string_view> texts,
-                                  const EmbedOptions& options) const {
-  const Instant until = options.deadline.at(Clock::steady());
-  const std::size_t columns = model_->config.width;
-  Texts all = model_->tokenize(texts, options.long_text);
+/// Runs batches one after the other. Returns a row for each text.
+Result<Embeddings> Encoder::Model::embed(const Texts& all, std::span<const std::span<const Sequence>> batches,
+                                         const EmbedOptions& embed_options, Instant until) const {
+  const std::size_t texts = all.windows.size(), columns = config.width;
   Embeddings made;
   made.columns_ = columns;
-  made.values_.resize(texts.size() * columns);
+  made.values_.resize(texts * columns);
   made.tokens_ = all.tokens.size();
-  EmbedProgress progress{.all_texts = texts.size(), .all_tokens = all.tokens.size()};
+  EmbedProgress progress{.all_texts = texts, .all_tokens = all.tokens.size()};
   std::vector<std::uint32_t> left = all.windows;
   std::optional<Outcome> last;
-  for (const auto& batch : model_->batches(all.sequences)) {
-    auto rows = model_->run(all, batch, options, until, last);
+  for (const auto& batch : batches) {
+    auto rows = run(all, batch, embed_options, until, last);
     if (!rows)
-      return std::move(rows).error().with_context("while embedding " + std::to_string(texts.size()) +
+      return std::move(rows).error().with_context("while embedding " + std::to_string(texts) +
                                                   " texts, of which " + std::to_string(progress.texts) +
                                                   " were complete");
     const auto view = rows->read();
@@ -224,9 +225,9 @@ Result<Embeddings> Encoder::embed(std::span<const std::string_view> texts,
       progress.tokens += batch[s].size;
       if (--left[batch[s].text] == 0) ++progress.texts;
     }
-    if (options.progress) options.progress(progress);
+    if (embed_options.progress) embed_options.progress(progress);
   }
-  for (std::size_t text = 0; text < texts.size(); ++text) {
+  for (std::size_t text = 0; text < texts; ++text) {
     if (all.windows[text] == 1) continue;
     float* const row = made.values_.data() + text * columns;
     double squares = 0;
@@ -238,15 +239,24 @@ Result<Embeddings> Encoder::embed(std::span<const std::string_view> texts,
   return made;
 }
 
+Result<Embeddings> Encoder::embed(std::span<const std::string_view> texts,
+                                  const EmbedOptions& options) const {
+  const Instant until = options.deadline.at(Clock::steady());
+  Texts all = model_->tokenize(texts, options.long_text);
+  const auto batches = model_->batches(all.sequences);
+  return model_->embed(all, batches, options, until);
+}
+
 Result<Array<float>> Encoder::embed_array(std::span<const std::string_view> texts,
                                           const EmbedOptions& options) const {
+  const Instant until = options.deadline.at(Clock::steady());
   Texts all = model_->tokenize(texts, options.long_text);
   const auto batches = model_->batches(all.sequences);
   if (batches.size() == 1 && all.sequences.size() == texts.size()) {
     std::optional<Outcome> last;
-    return model_->run(all, batches[0], options, options.deadline.at(Clock::steady()), last);
+    return model_->run(all, batches[0], options, until, last);
   }
-  auto rows = embed(texts, options);
+  auto rows = model_->embed(all, batches, options, until);
   if (!rows) return std::move(rows).error();
   return model_->runtime.array(rows->values());
 }

@@ -15,6 +15,8 @@ class StandIn {
   void fail(const char* name, long nth, int code) const {
     library_.function<void (*)(const char*, long, int)>("wye_standin_fail")(name, nth, code);
   }
+  /// Clears faults, counts, and the broken state of the device. Requires that no device is open.
+  void reset() const { library_.function<void (*)()>("wye_standin_reset")(); }
   long calls(const char* name) const {
     return library_.function<long (*)(const char*)>("wye_standin_calls")(name);
   }

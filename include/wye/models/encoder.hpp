@@ -135,7 +135,8 @@ class WYE_API Encoder {
   /// Returns the most tokens of a sequence, special tokens included.
   std::uint32_t max_tokens() const noexcept;
   const Tokenizer& tokenizer() const noexcept;
-  /// Returns the memory of the weights on one device. The mapped file is not counted.
+  /// Returns the memory of the weights on one device. The mapped file is not counted, and the host's
+  /// copy of the weights of `q8_0` is not.
   Bytes weight_bytes() const noexcept;
 
  private:
