@@ -23,8 +23,8 @@
 #include "cache/store/directory_store.hpp"
 #include "cache/store/driver_tier.hpp"
 #include "cache/table.hpp"
-#include "device/memory_account.hpp"
 #include "device/provider.hpp"
+#include "device/reclaimable.hpp"
 
 namespace wye::inline v0::cache {
 

@@ -18,6 +18,7 @@
 #include "data/intervals.hpp"
 #include "device/buffer.hpp"
 #include "device/device.hpp"
+#include "device/reclaimable.hpp"
 #include "device/timeline.hpp"
 #include "pool/pool.hpp"
 

@@ -8,12 +8,16 @@
 #include <cstdint>
 #include <memory>
 
-#include "device/memory_account.hpp"
 #include "device/operand.hpp"
+#include "silicon/memory_account.hpp"
 
 namespace wye::inline v0::device {
 
 class DeviceBase;
+
+// The accounts of memory are a part of the contract.
+using silicon::MemoryAccount;
+using silicon::MemoryCharge;
 
 /// The use of a buffer.
 enum class MemoryUse : std::uint8_t {

@@ -9,6 +9,8 @@
 #include "base/text.hpp"
 #include "device/backend.hpp"
 #include "device/pending_signals.hpp"
+#include "device/processor.hpp"
+#include "silicon/memory_account.hpp"
 
 namespace wye::inline v0::device {
 
@@ -27,12 +29,12 @@ DeviceBase::DeviceBase(AdapterInfo info)
     : info_(std::move(info)),
       no_memory_(Errc::out_of_memory,
                  base::text("The host has no memory left to describe a buffer of '{}'.", info_.id)),
-      silicon_(Silicon::of(info_)),
+      silicon_(silicon_of(info_)),
       generation_(next_generation()) {}
 
 template <class F>
 auto DeviceBase::with_room(const BufferRequest& request, F attempt) -> decltype(attempt()) {
-  const auto lacks_room = [](const auto& result) { return !result && is_shortage(result.error()); };
+  const auto lacks_room = [](const auto& result) { return !result && silicon::is_shortage(result.error()); };
   const std::uint64_t defragmented = defragmented_.load(std::memory_order_relaxed);
   auto result = attempt();
   if (!lacks_room(result)) return result;
@@ -44,7 +46,7 @@ auto DeviceBase::with_room(const BufferRequest& request, F attempt) -> decltype(
   // Reclaimed memory does not help against a limit of the owner itself, or if the size never fits.
   if (request.account)
     if (const MemoryAccount* full = request.account->find_full(request.bytes))
-      if (full->level() > AccountLevel::runtime || full->limit() < request.bytes) return result;
+      if (full->level() > silicon::AccountLevel::runtime || full->limit() < request.bytes) return result;
   if (request.tag && request.tag->find_full(request.bytes)) return result;
   if (reclaim(IdleMemory::replicas, request.bytes) != Bytes{}) result = attempt();
   // A move changes nothing about a limit that is counted.
@@ -124,10 +126,11 @@ Error DeviceBase::with_holders(const Error& error) const {
   std::string holders;
   for (std::size_t i = 0; i < std::min(entries.size(), most_named); ++i) {
     const auto& [owner, level, held, limit] = entries[i];
-    holders += base::text("{}{} {}", i == 0 ? ": " : ", ", to_string(held),
-                          level == AccountLevel::silicon   ? "outside of contexts"
-                          : level == AccountLevel::runtime ? base::text("in arrays on '{}'", owner)
-                                                           : base::text("in {} '{}'", name(level), owner));
+    holders +=
+        base::text("{}{} {}", i == 0 ? ": " : ", ", to_string(held),
+                   level == silicon::AccountLevel::silicon   ? "outside of contexts"
+                   : level == silicon::AccountLevel::runtime ? base::text("in arrays on '{}'", owner)
+                                                             : base::text("in {} '{}'", name(level), owner));
   }
   if (entries.size() > most_named) holders += base::text(", and {} more", entries.size() - most_named);
   if (const Bytes elsewhere = all.held_elsewhere(); elsewhere != Bytes{})

@@ -24,10 +24,12 @@
 #include "base/process.hpp"
 #include "device/artefact.hpp"
 #include "device/buffer.hpp"
+#include "device/device_ref.hpp"
 #include "device/executable.hpp"
 #include "device/lane_base.hpp"
-#include "device/silicon.hpp"
+#include "device/reclaimable.hpp"
 #include "device/timeline.hpp"
+#include "silicon/silicon.hpp"
 
 namespace wye::inline v0::device {
 
@@ -65,7 +67,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   /// Returns the name of this device in other rooms, different for every device that this process
   /// opens.
   DeviceRef ref() const noexcept { return {silicon_->id(), generation_}; }
-  const std::shared_ptr<Silicon>& silicon() const noexcept { return silicon_; }
+  const std::shared_ptr<silicon::Silicon>& silicon() const noexcept { return silicon_; }
   /// Returns the languages of artefacts that it runs, in order of preference: {"spirv"}, {"host"}.
   virtual std::span<const std::string_view> languages() const noexcept = 0;
   virtual MemoryInfo memory() = 0;
@@ -183,7 +185,7 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   AdapterInfo info_;
   const Error no_memory_;
   const base::Origin origin_{};
-  const std::shared_ptr<Silicon> silicon_;
+  const std::shared_ptr<silicon::Silicon> silicon_;
   const std::uint64_t generation_;
   std::atomic<std::uint64_t> uses_{0};
   std::atomic<bool> shares_{false};

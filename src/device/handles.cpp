@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "device/buffer.hpp"
 #include "device/device.hpp"
-#include "device/memory_account.hpp"
+#include "silicon/memory_account.hpp"
 
 namespace wye::inline v0 {
 
@@ -71,8 +71,8 @@ MemoryInfo Device::memory() const {
 }
 
 Result<Buffer> Device::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
-                                const std::shared_ptr<device::MemoryAccount>& account,
-                                const std::shared_ptr<device::MemoryAccount>& tag) const {
+                                const std::shared_ptr<silicon::MemoryAccount>& account,
+                                const std::shared_ptr<silicon::MemoryAccount>& tag) const {
   if (!state_) return Error(Errc::invalid_argument, "The device handle is empty; a buffer needs a device.");
   if (const Error* inherited = state_->origin().error()) return *inherited;
   std::uint64_t bytes = 0;

@@ -163,7 +163,7 @@ void Pool::serve_waiting() noexcept {
 bool Pool::is_deadlock(Waiter& waiter) noexcept {
   if (!waiter.is_endless || waiter.wanted.use.thread == 0) return false;
   for (Waiter* const one : waiters_) one->is_stuck = one->is_endless && one->wanted.use.thread != 0;
-  const auto is_stuck = [&](const device::SlotUse& use) {
+  const auto is_stuck = [&](const silicon::SlotUse& use) {
     return use.thread != 0 && std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* one) {
              return one->is_stuck && one->wanted.use.thread == use.thread;
            });
@@ -172,7 +172,7 @@ bool Pool::is_deadlock(Waiter& waiter) noexcept {
   const auto may_end = [&](const Waiter& one) {
     for (std::size_t d = 0; d < device_count(); ++d)
       if (is_candidate(d, one.wanted) && !std::all_of(contexts_[d].begin(), contexts_[d].end(), is_held) &&
-          !slots_of(d).are_all_used([&](const device::HeldSlot& slot) { return is_stuck(slot.use); }))
+          !slots_of(d).are_all_used([&](const silicon::HeldSlot& slot) { return is_stuck(slot.use); }))
         return true;
     return false;
   };

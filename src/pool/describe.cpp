@@ -27,12 +27,12 @@ std::string for_workload(std::string_view name) {
   return name.empty() ? std::string() : base::text(" for workload '{}'", name);
 }
 
-MemoryShare share_of(const device::MemoryAccount::Entry& entry) {
+MemoryShare share_of(const silicon::MemoryAccount::Entry& entry) {
   MemoryShare share{.owner = entry.owner,
-                    .level = std::string(device::name(entry.level)),
+                    .level = std::string(silicon::name(entry.level)),
                     .held = entry.held,
                     .limit = std::nullopt};
-  if (entry.limit != device::MemoryAccount::no_limit) share.limit = entry.limit;
+  if (entry.limit != silicon::MemoryAccount::no_limit) share.limit = entry.limit;
   return share;
 }
 
@@ -90,7 +90,7 @@ Error Pool::no_context_free(const Wanted& wanted, Duration waited, Errc code) co
 
 Error Pool::never_free(const Wanted& wanted) const {
   std::string held;
-  const auto add = [&](std::string_view context, const device::SlotUse& use) {
+  const auto add = [&](std::string_view context, const silicon::SlotUse& use) {
     if (!use.where) return;
     held += base::text("{}'{}' was leased at {}{}", held.empty() ? "" : ", ", context, text_of(use.where),
                        use.thread == wanted.use.thread ? " by this thread" : "");
@@ -117,7 +117,7 @@ std::string Pool::used_slots(const Wanted& wanted) const {
   std::string text;
   for (std::size_t s = 0; s < processors().size(); ++s) {
     if (!any_on(s, [&](std::size_t d) { return is_able(d, wanted); })) continue;
-    const device::Slots& slots = silicon_[s].silicon->slots();
+    const silicon::Slots& slots = silicon_[s].silicon->slots();
     const std::uint32_t elsewhere = slots.used_elsewhere(), used = slots.used() + elsewhere,
                         limit = slots.limit();
     if (used >= limit)
@@ -132,7 +132,7 @@ std::string Pool::tagged_holders(const Wanted& wanted, Instant now) const {
   for (std::size_t d = 0; d < device_count(); ++d) {
     if (!is_able(d, wanted)) continue;
     for (const auto& context : contexts_[d])
-      if (const device::SlotUse& use = context->slot.use; context->leased && use.tag[0] != '\0')
+      if (const silicon::SlotUse& use = context->slot.use; context->leased && use.tag[0] != '\0')
         holders += base::text("{}'{}' for {:.1f} s", holders.empty() ? "; held by " : ", ", use.tag.data(),
                               seconds(now - use.since));
   }
@@ -147,7 +147,7 @@ void Pool::report_leases() const {
     const Instant now = clock_->now();
     for (const auto& of_device : std::span(contexts_).first(device_count()))
       for (const auto& context : of_device)
-        if (const device::SlotUse& use = context->slot.use; context->leased && use.where)
+        if (const silicon::SlotUse& use = context->slot.use; context->leased && use.where)
           reports.push_back(base::text(
               "The pool closes, and context '{}'{} is still leased: for {:.3g} s, since the call at {}.",
               context->id, use.tag[0] == '\0' ? "" : base::text(" (tag '{}')", use.tag.data()),
@@ -163,7 +163,7 @@ std::vector<ContextInfo> Pool::contexts_locked() const {
     for (const auto& context : of_device) {
       if (context->last_used == 0) continue;
       const AdapterInfo& info = infos_[context->device];
-      const device::SlotUse& use = context->slot.use;
+      const silicon::SlotUse& use = context->slot.use;
       list.push_back({.id = context->id,
                       .device = info.id,
                       .backend = info.backend,
@@ -202,14 +202,14 @@ DeviceState Pool::state_of(std::size_t device) const {
 std::vector<SiliconInfo> Pool::silicon() const {
   std::vector<SiliconInfo> list;
   for (std::size_t s = 0; s < processors().size(); ++s) {
-    device::Silicon& silicon = *silicon_[s].silicon;
+    silicon::Silicon& silicon = *silicon_[s].silicon;
     SiliconInfo& info = list.emplace_back();
     info.name = silicon.name();
     for (std::size_t d = 0; d < device_count(); ++d)
       if (silicon_of_[d] == s) info.devices.push_back(state_of(d));
     info.slots = silicon.slots().limit();
     info.used = silicon.slots().used();
-    for (const device::Slots::Holder& holder : silicon.slots().holders(*silicon_[s].slots))
+    for (const silicon::Slots::Holder& holder : silicon.slots().holders(*silicon_[s].slots))
       info.leases.push_back({.context = holder.context,
                              .tag = holder.use.tag.data(),
                              .taken_at = text_of(holder.use.where),
@@ -222,12 +222,12 @@ std::vector<SiliconInfo> Pool::silicon() const {
             return any_on(s, [&](std::size_t d) { return is_candidate(d, waiter->wanted); });
           }));
     }
-    for (const device::MemoryAccount::Entry& entry : silicon.account()->entries())
+    for (const silicon::MemoryAccount::Entry& entry : silicon.account()->entries())
       info.memory.push_back(share_of(entry));
     for (const auto& tag : silicon_[s].tags)
       info.memory.push_back(share_of({tag->owner(), tag->level(), tag->held(), tag->limit()}));
     info.pressure = pressure_of(silicon_[s]).level;
-    for (const device::MachineShare::Process& one : silicon.processes()) {
+    for (const silicon::MachineShare::Process& one : silicon.processes()) {
       info.processes.push_back(
           {.pid = one.number, .used = one.used, .held = one.held, .waits = one.waits, .is_own = one.is_own});
       if (one.is_own) continue;

@@ -26,22 +26,22 @@ Level level_of(double part) noexcept {
 
 }  // namespace
 
-std::shared_ptr<device::MemoryAccount> Pool::tag_account(std::size_t device,
-                                                         std::string_view tag) const noexcept {
+std::shared_ptr<silicon::MemoryAccount> Pool::tag_account(std::size_t device,
+                                                          std::string_view tag) const noexcept {
   for (std::size_t t = 0; t < options_.tag_memory.size(); ++t)
     if (options_.tag_memory[t].tag == tag) return silicon_[silicon_of_[device]].tags[t];
   return nullptr;
 }
 
-std::optional<SizeLimit> Pool::limit_of(std::size_t device, const device::MemoryAccount* tag,
+std::optional<SizeLimit> Pool::limit_of(std::size_t device, const silicon::MemoryAccount* tag,
                                         const WorkingSet& set) const {
-  const auto of_account = [&](const device::MemoryAccount& account, Bytes needed) {
-    if (account.level() == device::AccountLevel::runtime)
+  const auto of_account = [&](const silicon::MemoryAccount& account, Bytes needed) {
+    if (account.level() == silicon::AccountLevel::runtime)
       return SizeLimit{.needed = needed,
                        .limit = account.limit(),
                        .of = base::text("budget of this runtime on {}", ids_on(silicon_of_[device]))};
     return SizeLimit{
-        .code = account.level() == device::AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
+        .code = account.level() == silicon::AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
         .needed = needed,
         .limit = account.limit(),
         .of = base::text("budget of {} '{}'", name(account.level()), account.owner())};
@@ -74,13 +74,13 @@ std::optional<std::size_t> Pool::host_device() const noexcept {
   return std::nullopt;
 }
 
-Result<void> Pool::reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
+Result<void> Pool::reserve(std::size_t device, const std::shared_ptr<silicon::MemoryAccount>& tag,
                            const WorkingSet& set, Instant now, Reservation& reserved) {
   SharedSilicon& one = silicon_[silicon_of_[device]];
   if (Instant due = one.watch->next_check.load(std::memory_order_relaxed);
       now >= due && one.watch->next_check.compare_exchange_strong(due, now + check_period))
     check_memory(device);
-  device::MemoryCharge& first = set.own == Bytes{} ? reserved.replicas : reserved.own;
+  silicon::MemoryCharge& first = set.own == Bytes{} ? reserved.replicas : reserved.own;
   auto charged = first.fill(*one.account, set.all());
   if (!charged) charged = make_room(device, set.all(), first);
   if (options_.on_pressure) note_memory(device);
@@ -90,7 +90,7 @@ Result<void> Pool::reserve(std::size_t device, const std::shared_ptr<device::Mem
   return charged;
 }
 
-Result<void> Pool::make_room(std::size_t device, Bytes bytes, device::MemoryCharge& charge) {
+Result<void> Pool::make_room(std::size_t device, Bytes bytes, silicon::MemoryCharge& charge) {
   Device copy;
   auto charged = base::state_of(this->device(device, copy))
                      ->reserve({.bytes = bytes, .account = silicon_[silicon_of_[device]].account});
@@ -113,7 +113,7 @@ void Pool::check_memory(std::size_t device) noexcept {
 
 bool Pool::note_shortage(std::size_t device) noexcept {
   shortages_.fetch_add(1, std::memory_order_relaxed);
-  device::Silicon& silicon = *silicon_[silicon_of_[device]].silicon;
+  silicon::Silicon& silicon = *silicon_[silicon_of_[device]].silicon;
   const bool is_used_here = silicon.slots().note_shortage();
   return is_used_here || silicon.account()->held_elsewhere() != Bytes{};
 }
@@ -121,9 +121,9 @@ bool Pool::note_shortage(std::size_t device) noexcept {
 MemoryPressure Pool::pressure_of(const SharedSilicon& one) const noexcept {
   MemoryPressure nearest{.silicon = one.silicon->name(), .limited = {}, .held = {}, .limit = {}};
   double most = -1;
-  for (const device::MemoryAccount* const account : {one.silicon->account().get(), one.account.get()}) {
+  for (const silicon::MemoryAccount* const account : {one.silicon->account().get(), one.account.get()}) {
     const auto [held, limit, elsewhere] = account->use();
-    if (limit == device::MemoryAccount::no_limit) continue;
+    if (limit == silicon::MemoryAccount::no_limit) continue;
     const double part =
         limit == Bytes{} ? 1.0 : static_cast<double>(held.count) / static_cast<double>(limit.count);
     if (part <= most) continue;

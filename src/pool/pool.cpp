@@ -98,10 +98,10 @@ Result<void> check(const PoolOptions& options) {
     return small("the pool", options.pool_memory);
   for (const TagBudget& budget : options.tag_memory) {
     if (is_small(budget.memory)) return small(base::text("tag '{}'", budget.tag), budget.memory);
-    if (budget.tag.empty() || budget.tag.size() >= device::SlotUse{}.tag.size())
+    if (budget.tag.empty() || budget.tag.size() >= silicon::SlotUse{}.tag.size())
       return Error(Errc::invalid_argument,
                    base::text("A tag with a memory budget ('{}') has {} characters; expected 1 to {}.",
-                              budget.tag, budget.tag.size(), device::SlotUse{}.tag.size() - 1));
+                              budget.tag, budget.tag.size(), silicon::SlotUse{}.tag.size() - 1));
     if (std::count_if(options.tag_memory.begin(), options.tag_memory.end(),
                       [&](const TagBudget& other) { return other.tag == budget.tag; }) > 1)
       return Error(Errc::invalid_argument, base::text("Tag '{}' has two memory budgets.", budget.tag));
@@ -175,7 +175,7 @@ std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory,
   pool->discover_ = std::move(inventory.discover);
   pool->lists_.push_back(std::make_unique<const std::vector<AdapterInfo>>(std::move(inventory.adapters)));
   pool->adapters_ = pool->lists_.back().get();
-  std::set<const device::Silicon*> processors;
+  std::set<const silicon::Silicon*> processors;
   for (const auto& device : inventory.devices) processors.insert(device->silicon().get());
   inventory.reopened_by.resize(inventory.devices.size());
   for (std::size_t d = 0; d < inventory.devices.size(); ++d) {
@@ -211,7 +211,7 @@ Pool::~Pool() {
   }
 }
 
-std::shared_ptr<device::MemoryAccount> Pool::account_on(const device::DeviceBase& device) const noexcept {
+std::shared_ptr<silicon::MemoryAccount> Pool::account_on(const device::DeviceBase& device) const noexcept {
   for (const SharedSilicon& one : processors())
     if (one.silicon == device.silicon()) return one.account;
   return nullptr;

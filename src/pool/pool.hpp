@@ -24,7 +24,10 @@
 #include "device/backend.hpp"
 #include "device/lane.hpp"
 #include "device/provider.hpp"
-#include "device/slots.hpp"
+#include "device/reclaimable.hpp"
+#include "silicon/memory_account.hpp"
+#include "silicon/silicon.hpp"
+#include "silicon/slots.hpp"
 
 namespace wye::inline v0::pool {
 
@@ -60,13 +63,13 @@ struct Context final : device::LaneObserver {
   LeaseState lease{*this};
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   Device on;                           ///< the device of the lane
-  std::shared_ptr<device::MemoryAccount> account;
-  std::shared_ptr<device::MemoryAccount>
+  std::shared_ptr<silicon::MemoryAccount> account;
+  std::shared_ptr<silicon::MemoryAccount>
       tag;  ///< of the lease of the application; null: its tag has no budget
   bool leased = false;
   bool has_lane = false;                ///< changed under the pool's mutex
   bool refused = false;                 ///< the device refused a lane for the current lease
-  device::HeldSlot slot;                ///< `use` is that of the last lease, even if it needed no slot
+  silicon::HeldSlot slot;               ///< `use` is that of the last lease, even if it needed no slot
   Instant idle_since = Instant::max();  ///< first check of `trim_locked` since its lease; max: there was none
   std::uint64_t last_used = 0;          ///< number of the last lease; 0: never leased with a lane
   bool is_for_copies = false;           ///< see `Pool::lease_copies`
@@ -85,7 +88,7 @@ struct WorkingSet {
 
 /// Memory that a job has reserved, from which its buffers take their charges. Charged to the pool.
 struct Reservation {
-  device::MemoryCharge own, replicas;
+  silicon::MemoryCharge own, replicas;
 };
 
 /// A limit that a working set exceeds.
@@ -122,7 +125,7 @@ struct Workload {
 ///          unfinished lane has completed.
 class Pool : public std::enable_shared_from_this<Pool>,
              public device::Reclaimable,
-             private device::SlotTaker {
+             private silicon::SlotTaker {
  public:
   /// `qualifier` checks the devices that it opens; null: they are trusted.
   static Result<std::shared_ptr<Pool>> open(PoolOptions options,
@@ -212,15 +215,16 @@ class Pool : public std::enable_shared_from_this<Pool>,
   const std::vector<TagBudget>& tag_budgets() const noexcept { return options_.tag_memory; }
   /// Returns the account of a tag with a budget on the processor of a device; null if the tag has
   /// none.
-  std::shared_ptr<device::MemoryAccount> tag_account(std::size_t device, std::string_view tag) const noexcept;
+  std::shared_ptr<silicon::MemoryAccount> tag_account(std::size_t device,
+                                                      std::string_view tag) const noexcept;
   /// Returns the limit because of which a working set can never be reserved; nothing if there is
   /// none.
-  std::optional<SizeLimit> limit_of(std::size_t device, const device::MemoryAccount* tag,
+  std::optional<SizeLimit> limit_of(std::size_t device, const silicon::MemoryAccount* tag,
                                     const WorkingSet& set) const;
   /// Charges a whole working set at once to `reserved`, which is empty, or nothing. Idle memory
   /// makes room.
   /// Errors: over_budget, out_of_memory, with the holders of the memory as a line of context.
-  Result<void> reserve(std::size_t device, const std::shared_ptr<device::MemoryAccount>& tag,
+  Result<void> reserve(std::size_t device, const std::shared_ptr<silicon::MemoryAccount>& tag,
                        const WorkingSet& set, Instant now, Reservation& reserved);
   /// Returns the device that uses memory of the host in place, whose processor's account has the
   /// host's copies of arrays; nothing if the pool has none.
@@ -240,10 +244,10 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void count_eviction() noexcept { evictions_.fetch_add(1, std::memory_order_relaxed); }
   void give_back(Context& context) noexcept;
   /// Adds the run time of a job on a device to the load of its processor; see
-  /// `device::Slots::note_run`.
+  /// `silicon::Slots::note_run`.
   void note_run(std::size_t device, std::uint64_t work, Duration run_time) noexcept {
     if (has_lost_.load(std::memory_order_relaxed)) note_completion(device);
-    device::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
+    silicon::Slots& slots = silicon_[silicon_of_[device]].silicon->slots();
     if (slots.observes_runs() && slots.note_run(work, run_time)) slots_of(device).serve();
   }
   /// Counts a completed job of a device that was lost before.
@@ -255,7 +259,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   std::uint64_t number() const noexcept { return number_; }
   /// Returns the account of this pool on the silicon of `device`, or null if no device of the pool
   /// is on that silicon.
-  std::shared_ptr<device::MemoryAccount> account_on(const device::DeviceBase& device) const noexcept;
+  std::shared_ptr<silicon::MemoryAccount> account_on(const device::DeviceBase& device) const noexcept;
 
   /// Keeps all numbers of this pool unchanged while the lock is held.
   base::Lock freeze() const { return base::Lock(mutex_); }
@@ -278,11 +282,11 @@ class Pool : public std::enable_shared_from_this<Pool>,
 
   /// A processor, with the state that this pool has for it.
   struct SharedSilicon {
-    std::shared_ptr<device::Silicon> silicon;
-    std::shared_ptr<device::MemoryAccount> account;  ///< a child of the silicon's
-    std::shared_ptr<device::Slots::Member> slots;
+    std::shared_ptr<silicon::Silicon> silicon;
+    std::shared_ptr<silicon::MemoryAccount> account;  ///< a child of the silicon's
+    std::shared_ptr<silicon::Slots::Member> slots;
     bool is_waited_for = false;  ///< a request waits for nothing but a slot
-    std::vector<std::shared_ptr<device::MemoryAccount>> tags = {};  ///< as `PoolOptions::tag_memory`
+    std::vector<std::shared_ptr<silicon::MemoryAccount>> tags = {};  ///< as `PoolOptions::tag_memory`
     struct Watch {
       std::atomic<MemoryPressure::Level> level{MemoryPressure::Level::none};
       std::atomic<Instant> next_check{Instant::min()};    ///< when the driver is asked for free memory again
@@ -310,7 +314,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
     Workload workload = {};
     Priority priority = Priority::normal;
     StopToken stop = {};
-    device::SlotUse use = {};  ///< its begin is set by `begin_lease`
+    silicon::SlotUse use = {};  ///< its begin is set by `begin_lease`
     bool needs_slot = true;
   };
   struct Waiter {
@@ -351,7 +355,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   static void abandon(std::unique_ptr<device::Lane> lane) noexcept;
   std::string ids_on(std::size_t processor) const;
   void prepare_silicon(const device::DeviceBase& device, std::size_t processors);
-  void make_contexts(std::size_t device, const std::shared_ptr<device::MemoryAccount>& account);
+  void make_contexts(std::size_t device, const std::shared_ptr<silicon::MemoryAccount>& account);
   void leave_slots(SharedSilicon& one) noexcept;
   void end_silicon(SharedSilicon& one) noexcept;
   /// Removes the device `from` and all later ones, which are prepared and not published.
@@ -422,7 +426,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   void serve_waiting() noexcept override;
   /// Notes, for the slots of each processor, the first request that waits only for one of them.
   void note_waiting_locked() noexcept;
-  device::Slots::Member& slots_of(std::size_t device) const noexcept {
+  silicon::Slots::Member& slots_of(std::size_t device) const noexcept {
     return *silicon_[silicon_of_[device]].slots;
   }
   /// Returns whether `is_meant(device)` for a device on the processor `silicon`. Both are indices.
@@ -490,7 +494,7 @@ class Pool : public std::enable_shared_from_this<Pool>,
   /// Replaces a lost device. Moves the lanes of its idle contexts to `ended`.
   void replace_locked(std::size_t device, Device opened, std::vector<std::unique_ptr<device::Lane>>& ended);
   /// Charges `bytes` for a device to `charge`, after idle memory has made room.
-  Result<void> make_room(std::size_t device, Bytes bytes, device::MemoryCharge& charge);
+  Result<void> make_room(std::size_t device, Bytes bytes, silicon::MemoryCharge& charge);
   /// Asks the driver, or the system, how much memory a processor has left.
   void check_memory(std::size_t device) noexcept;
   MemoryPressure pressure_of(const SharedSilicon& one) const noexcept;

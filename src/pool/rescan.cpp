@@ -82,16 +82,16 @@ Result<void> Pool::share_processor(const device::DeviceBase& device, const PoolO
 void Pool::prepare_silicon(const device::DeviceBase& device, std::size_t processors) {
   SharedSilicon& one = silicon_[prepared_silicon_];
   one.silicon = device.silicon();
-  one.account = std::make_shared<device::MemoryAccount>(
+  one.account = std::make_shared<silicon::MemoryAccount>(
       device.info().id,
-      options_.pool_memory != Bytes{} ? options_.pool_memory : device::MemoryAccount::no_limit,
-      device::AccountLevel::runtime, device.silicon()->account());
+      options_.pool_memory != Bytes{} ? options_.pool_memory : silicon::MemoryAccount::no_limit,
+      silicon::AccountLevel::runtime, device.silicon()->account());
   for (const TagBudget& budget : options_.tag_memory)
     one.tags.push_back(
-        std::make_shared<device::MemoryAccount>(budget.tag, budget.memory, device::AccountLevel::tag));
-  device::Slots::Wish wish{.limit = options_.slots,
-                           .at_least = options_.lanes_per_device,
-                           .follows_load = options_.slot_rule == SlotRule::load};
+        std::make_shared<silicon::MemoryAccount>(budget.tag, budget.memory, silicon::AccountLevel::tag));
+  silicon::Slots::Wish wish{.limit = options_.slots,
+                            .at_least = options_.lanes_per_device,
+                            .follows_load = options_.slot_rule == SlotRule::load};
   if (options_.slot_rule == SlotRule::host_share)
     wish.limit = std::max(1u, base::usable_processors() / static_cast<unsigned>(processors));
   if (options_.silicon_memory != Bytes{}) one.silicon->add_budget(options_.silicon_memory);
@@ -116,15 +116,15 @@ void Pool::end_silicon(SharedSilicon& one) noexcept {
   one.silicon.reset();
 }
 
-void Pool::make_contexts(std::size_t device, const std::shared_ptr<device::MemoryAccount>& account) {
+void Pool::make_contexts(std::size_t device, const std::shared_ptr<silicon::MemoryAccount>& account) {
   for (std::uint32_t lane = 0; lane < options_.lanes_per_device; ++lane) {
     auto context = std::make_unique<Context>(*this);
     context->id = base::text("{}#{}", infos_[device].id, lane);
     context->device = device;
     context->slot.context = context->id;
     context->slot.clock = clock_;
-    context->account = std::make_shared<device::MemoryAccount>(context->id, options_.lane_memory,
-                                                               device::AccountLevel::context, account);
+    context->account = std::make_shared<silicon::MemoryAccount>(context->id, options_.lane_memory,
+                                                                silicon::AccountLevel::context, account);
     contexts_[device].push_back(std::move(context));
   }
   copying_[device] = std::make_unique<Context>(*this);

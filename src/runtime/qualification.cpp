@@ -23,6 +23,7 @@
 #include "kernel/source.hpp"
 #include "pool/pool.hpp"
 #include "runtime/checks.hpp"
+#include "silicon/memory_account.hpp"
 
 namespace wye::inline v0 {
 
@@ -84,7 +85,7 @@ Verdict verdict_of(const Mistake& mistake) {
 
 /// Returns the verdict on a device whose call failed with `error`.
 Verdict verdict_of(const Error& error) {
-  if (device::is_shortage(error)) return {.error = error};
+  if (silicon::is_shortage(error)) return {.error = error};
   const bool stops = error == Errc::timed_out || error == Errc::device_lost;
   return {.state = stops ? CheckState::stopped : CheckState::failed, .detail = error.sentence(), .error = {}};
 }

@@ -415,8 +415,8 @@ void Binding::end_fills() noexcept {
   }
 }
 
-Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account,
-                           std::shared_ptr<device::MemoryAccount> tag, Instant until) {
+Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<silicon::MemoryAccount> account,
+                           std::shared_ptr<silicon::MemoryAccount> tag, Instant until) {
   account_ = std::move(account);
   tag_ = std::move(tag);
   if (reserved_.own.bytes() != Bytes{})

@@ -57,8 +57,8 @@ class Binding {
   /// arrays. `tag` may be null.
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device),
   ///         device_lost.
-  Result<void> bind(device::Lane& lane, std::shared_ptr<device::MemoryAccount> account,
-                    std::shared_ptr<device::MemoryAccount> tag, Instant until);
+  Result<void> bind(device::Lane& lane, std::shared_ptr<silicon::MemoryAccount> account,
+                    std::shared_ptr<silicon::MemoryAccount> tag, Instant until);
   /// Returns whether the call of another job on the same device can be part of one launch with the
   /// call of this job.
   bool can_share_launch(const Binding& other) const noexcept;
@@ -135,7 +135,7 @@ class Binding {
 
   const Job& job_;
   const Device device_;
-  std::shared_ptr<device::MemoryAccount> account_, tag_;
+  std::shared_ptr<silicon::MemoryAccount> account_, tag_;
   pool::Reservation reserved_;
   bool in_place_;
   detail::InlineList<Arguments, 1> bound_;  // empty if the arguments of the job are used as they are

@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "device/silicon.hpp"
+#include "device/device_ref.hpp"
 #include "scheduler/record.hpp"
 
 namespace wye::inline v0::scheduler {

@@ -168,14 +168,14 @@ Result<void> Compiler::place(const Operands& operands, const PlanDescription* pl
 Result<void> Compiler::place_on_one_silicon() {
   const auto is_host = [&](std::size_t d) { return device(d).info().features.has(Feature::host_memory); };
   const auto silicon_of = [&](std::size_t d) { return base::state_of(device(d))->silicon().get(); };
-  std::map<const device::Silicon*, std::size_t> votes;
+  std::map<const silicon::Silicon*, std::size_t> votes;
   for (const Placed& placed : placed_)
     if (!is_host(placed.device())) ++votes[silicon_of(placed.device())];
   if (votes.size() < 2) return {};
-  const device::Silicon* best = nullptr;
+  const silicon::Silicon* best = nullptr;
   std::size_t most = 0, stuck = 0;
   for (const Device& candidate : devices_) {  // of equal ones the first device's
-    const device::Silicon* const silicon = base::state_of(candidate)->silicon().get();
+    const silicon::Silicon* const silicon = base::state_of(candidate)->silicon().get();
     const auto vote = votes.find(silicon);
     if (vote == votes.end() || vote->second <= most) continue;
     const auto fits = [&](const Placed& placed) {
@@ -315,7 +315,7 @@ void Compiler::arrange(const Dependencies& dependencies) {
 /// Refuses a plan that never fits into an account.
 Result<void> Compiler::check_size(std::size_t index, Bytes arrays, Bytes host, Bytes scratch) const {
   const Bytes all = arrays + host + scratch;
-  for (const device::MemoryAccount* account = core_.pool().account_on(*base::state_of(device(index))).get();
+  for (const silicon::MemoryAccount* account = core_.pool().account_on(*base::state_of(device(index))).get();
        account; account = account->parent().get())
     if (account->limit() < all)
       return Error(
@@ -408,8 +408,8 @@ Result<void> Compiler::reserve(const Operands& operands) {
   };
   for (auto& [index, of] : sums) {
     if (auto ok = check_size(index, of.arrays, of.host, of.scratch); !ok) return ok;
-    to.accounts[index] = std::make_shared<device::MemoryAccount>(
-        base::text("graph '{}'", plan_.name), device::MemoryAccount::no_limit, device::AccountLevel::tag,
+    to.accounts[index] = std::make_shared<silicon::MemoryAccount>(
+        base::text("graph '{}'", plan_.name), silicon::MemoryAccount::no_limit, silicon::AccountLevel::tag,
         core_.pool().account_on(*base::state_of(device(index))));
   }
   for (const auto& [index, array] : replicas) {

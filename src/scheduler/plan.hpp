@@ -183,7 +183,7 @@ struct Compiled {
   std::vector<std::size_t> segment_of;  ///< of each step
   std::vector<std::size_t> command_of;  ///< the first command of each step in its segment
   std::unordered_map<std::uint64_t, PlanScratch> scratch;
-  std::vector<std::shared_ptr<device::MemoryAccount>>
+  std::vector<std::shared_ptr<silicon::MemoryAccount>>
       accounts;  ///< by device of the pool; null if the plan is not there
   std::shared_ptr<const PlanDescription> description;
 

@@ -436,7 +436,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
   if (!record.batch && !leader && !record.plan_run)
     if (auto ok = reserve_memory(record, *attempt, lap); !ok) return ok;
   if (auto ok = attempt->binding.fetch(attempt->park); !ok) {
-    record.lacks_memory = device::is_shortage(ok.error());
+    record.lacks_memory = silicon::is_shortage(ok.error());
     return std::move(ok).error();
   }
   if (record.uses_arrays) add_lap(record.transfer_time, lap);
@@ -504,7 +504,7 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   if (auto ok =
           binding.bind(lane, context.account, pool_->tag_account(attempt.device, record.tag()), attempt.park);
       !ok) {
-    record.lacks_memory = device::is_shortage(ok.error());
+    record.lacks_memory = silicon::is_shortage(ok.error());
     return ok;
   }
   if (record.plan_run) return submit_segment(record, stop);

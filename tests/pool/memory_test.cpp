@@ -120,13 +120,13 @@ TEST_CASE("an allocation of a context is counted on every level above it", "[poo
   const auto account_of = [](const Lease& lease) { return base::state_of(lease)->context->account; };
   const auto runtime = pool->account_on(*card), silicon = card->silicon()->account();
   for (const Lease* lease : {&a, &b, &c}) {
-    CHECK(account_of(*lease)->level() == device::AccountLevel::context);
+    CHECK(account_of(*lease)->level() == silicon::AccountLevel::context);
     CHECK(account_of(*lease)->parent() == runtime);
   }
-  CHECK(runtime->level() == device::AccountLevel::runtime);
+  CHECK(runtime->level() == silicon::AccountLevel::runtime);
   CHECK(runtime->parent() == silicon);
   const auto tag =
-      std::make_shared<device::MemoryAccount>("weights", 1_MiB, device::AccountLevel::tag, account_of(a));
+      std::make_shared<silicon::MemoryAccount>("weights", 1_MiB, silicon::AccountLevel::tag, account_of(a));
   std::vector<Buffer> buffers;
   buffers.push_back(a.buffer<std::byte>(1).value());
   buffers.push_back(b.buffer<std::byte>(20).value());

@@ -64,7 +64,7 @@ TEST_CASE("a device that appears later is found, leased and listed", "[pool][res
   CHECK(pool.try_lease({.on = "vulkan:1"}).error() == Errc::unavailable);
   const auto on_added = base::state_of(pool)->account_on(*base::state_of(named.device()));
   REQUIRE(named.buffer<int>(100));
-  CHECK(on_added->limit() == device::MemoryAccount::no_limit);
+  CHECK(on_added->limit() == silicon::MemoryAccount::no_limit);
 }
 
 TEST_CASE("a rescan that finds nothing new changes nothing", "[pool][rescan]") {

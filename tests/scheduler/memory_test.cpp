@@ -47,7 +47,7 @@ struct Narrow {
     pool.emplace(test::pool_of(devices, std::move(options)));
     scheduler.emplace(test::scheduler_on(*pool, devices, std::move(jobs)));
   }
-  device::MemoryAccount& account() const { return *base::state_of(*pool)->account_on(*device); }
+  silicon::MemoryAccount& account() const { return *base::state_of(*pool)->account_on(*device); }
 
   Scripted device = scripted("cuda:0");
   std::vector<Scripted> devices;
@@ -121,7 +121,7 @@ TEST_CASE("a job whose memory another process holds waits for it, and falls back
   const auto card = scripted("cuda:0", AdapterType::discrete, {}, 77), other = scripted("vulkan:0");
   REQUIRE(card->silicon()->share(folder.path().string()));
   const auto process =
-      device::MachineShare::join(folder.path().string(), std::string(30, '0') + "4d").value();
+      silicon::MachineShare::join(folder.path().string(), std::string(30, '0') + "4d").value();
   std::atomic<std::uint64_t> held{8192};
   process->publish(held);
   ContextPool pool = test::pool_of({card, other}, {.silicon_memory = 12_KiB});

@@ -21,15 +21,16 @@ using Names = std::vector<std::string>;
 // backend by itself.
 const std::map<std::string, Names> arrows{
     {"base", {}},
-    {"device", {"base"}},
+    {"silicon", {"base"}},
+    {"device", {"base", "silicon"}},
     {"spirv", {"base", "device"}},
     {"kernel", {"base", "device", "spirv"}},
     {"backend", {"base", "device", "spirv"}},
     {"cache", {"base", "device", "kernel"}},
-    {"pool", {"base", "device"}},
+    {"pool", {"base", "silicon", "device"}},
     {"data", {"base", "device", "pool"}},
-    {"scheduler", {"base", "device", "kernel", "cache", "pool", "data"}},
-    {"runtime", {"base", "device", "kernel", "cache", "pool", "data", "scheduler"}},
+    {"scheduler", {"base", "silicon", "device", "kernel", "cache", "pool", "data"}},
+    {"runtime", {"base", "silicon", "device", "kernel", "cache", "pool", "data", "scheduler"}},
     {"interop", {"base", "device", "pool", "data", "runtime"}},
 };
 
@@ -145,6 +146,7 @@ const Names plain_rooms{
     "src/pool/",
     "src/runtime/",
     "src/scheduler/",
+    "src/silicon/",
     "src/spirv/",
     "src/workloads/",
 };

@@ -15,8 +15,10 @@ namespace wye::inline v0 {
 
 namespace device {
 class DeviceBase;
+}
+namespace silicon {
 class MemoryAccount;
-}  // namespace device
+}
 
 /// A number, or the reason why it is missing.
 template <class T>
@@ -66,8 +68,8 @@ class WYE_API Device {
  private:
   friend struct detail::Internals;
   Result<Buffer> allocate(std::uint64_t count, ElementType element, std::uint32_t element_size,
-                          const std::shared_ptr<device::MemoryAccount>& account,
-                          const std::shared_ptr<device::MemoryAccount>& tag = nullptr) const;
+                          const std::shared_ptr<silicon::MemoryAccount>& account,
+                          const std::shared_ptr<silicon::MemoryAccount>& tag = nullptr) const;
   std::shared_ptr<device::DeviceBase> state_;
 };
 

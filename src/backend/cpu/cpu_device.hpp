@@ -12,7 +12,6 @@
 #include "device/device.hpp"
 #include "device/executable.hpp"
 #include "device/lane_base.hpp"
-#include "device/memory_account.hpp"
 #include "device/timeline.hpp"
 
 namespace wye::inline v0::cpu {

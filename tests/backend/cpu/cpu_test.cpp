@@ -153,8 +153,8 @@ TEST_CASE("the system may take the pages of kept memory", "[backend_cpu]") {
 TEST_CASE("more than the machine has is refused for now, in one sentence", "[backend_cpu]") {
   const auto device = cpu();
   const Bytes half{device->memory().total.count / 2 + 1};
-  const auto account =
-      std::make_shared<MemoryAccount>("a", half * 4, AccountLevel::context, device->silicon()->account());
+  const auto account = std::make_shared<MemoryAccount>("a", half * 4, silicon::AccountLevel::context,
+                                                       device->silicon()->account());
   const auto first = device->create_buffer({.bytes = half, .account = account});
   if (!first) return skip("the system refuses half of its memory: " + first.error().sentence());
   auto second = device->create_buffer({.bytes = half, .account = account});

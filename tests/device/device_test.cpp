@@ -1,5 +1,14 @@
+// Devices, the processors that they share, and the memory that they make free.
+#include "device/device.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
 #include "device/doubles.hpp"
+#include "device/processor.hpp"
 #include "support/device/memory_device.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace wye::test {
 
@@ -23,20 +32,43 @@ TEST_CASE("all adapters of the CPU share its silicon, whose limit is the memory 
   AdapterInfo host, emulated;
   host.type = emulated.type = AdapterType::cpu;
   emulated.device_uuid.back() = 1;
-  const auto silicon = Silicon::of(host);
-  CHECK(silicon == Silicon::of(emulated));
+  const auto silicon = silicon_of(host);
+  CHECK(silicon == silicon_of(emulated));
   CHECK(silicon->account()->limit() < MemoryAccount::no_limit);
-  CHECK(silicon->account()->level() == AccountLevel::silicon);
+  CHECK(silicon->account()->level() == silicon::AccountLevel::silicon);
 }
 
 TEST_CASE("a silicon ends with its last device", "[device]") {
-  std::weak_ptr<Silicon> silicon;
+  std::weak_ptr<silicon::Silicon> silicon;
   {
     const auto device = std::make_shared<MemoryDevice>("cuda:0", 1_GiB, 9);
     silicon = device->silicon();
   }
   CHECK(silicon.expired());
   CHECK(std::make_shared<MemoryDevice>("cuda:0", 1_GiB, 9)->memory().in_use == 0_B);
+}
+
+TEST_CASE("a processor is shared once, in one folder, until its last device closes", "[device][share]") {
+  const TemporaryFolder folder, other;
+  const std::string path = folder.path().string();
+  {
+    const auto card = std::make_shared<MemoryDevice>("cuda:0", 1_GiB, 231),
+               same = std::make_shared<MemoryDevice>("vulkan:0", 1_GiB, 231);
+    CHECK(card->silicon()->processes().empty());
+    CHECK(card->silicon()->share(path));
+    CHECK(same->silicon()->share(path + "/"));
+    CHECK(card->silicon()->processes().size() == 1);
+    CHECK(std::filesystem::exists(folder / "silicon-000000000000000000000000000000e7"));
+    const auto refused = same->silicon()->share(other.path().string());
+    CHECK(refused.error() == Errc::invalid_argument);
+    CHECK(refused.error().sentence() == "Processor 'scripted cuda:0' is shared in folder '" + path +
+                                            "', and cannot be shared in '" + other.path().string() +
+                                            "', too.");
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  const auto nameless = std::make_shared<MemoryDevice>("x:0");
+  CHECK(nameless->silicon()->share(path));
+  CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_CASE("an allocation that the device refuses is tried once more after a reclaim", "[device]") {
@@ -79,9 +111,10 @@ TEST_CASE("an allocation that the device refuses is tried once more after a recl
 
 TEST_CASE("a full runtime reclaims, and a full context does not", "[device]") {
   const auto device = std::make_shared<MemoryDevice>("scripted:0");
-  const auto runtime =
-      std::make_shared<MemoryAccount>("player", 1000_B, AccountLevel::runtime, device->silicon()->account());
-  const auto context = std::make_shared<MemoryAccount>("scripted:0#0", 700_B, AccountLevel::context, runtime);
+  const auto runtime = std::make_shared<MemoryAccount>("player", 1000_B, silicon::AccountLevel::runtime,
+                                                       device->silicon()->account());
+  const auto context =
+      std::make_shared<MemoryAccount>("scripted:0#0", 700_B, silicon::AccountLevel::context, runtime);
   const auto spare = std::make_shared<ScriptedReclaimable>();
   device->add_reclaimable(spare);
   spare->held.push_back(device->create_buffer({.bytes = 600_B, .account = runtime}).value());

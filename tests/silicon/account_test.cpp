@@ -1,14 +1,21 @@
 #include <array>
 #include <atomic>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/worker.hpp"
-#include "device/doubles.hpp"
+#include "silicon/memory_account.hpp"
+#include "support/catch.hpp"
 
 namespace wye::test {
 
-TEST_CASE("an account holds up to its limit, and lists its holders when it refuses", "[device]") {
+using namespace silicon;
+using namespace literals;
+
+TEST_CASE("an account holds up to its limit, and lists its holders when it refuses", "[silicon]") {
   MemoryAccount account("preview", 1_MiB);
   REQUIRE(account.reserve(1_MiB));
   CHECK(account.held() == account.limit());
@@ -25,7 +32,7 @@ TEST_CASE("an account holds up to its limit, and lists its holders when it refus
   CHECK(account.held() == 0_B);
 }
 
-TEST_CASE("threads never hold more than the limit of their account together", "[device]") {
+TEST_CASE("threads never hold more than the limit of their account together", "[silicon]") {
   MemoryAccount account("all", 1000_B);
   std::atomic<bool> over{false};
   std::atomic<int> granted{0};
@@ -71,7 +78,7 @@ constexpr std::array<std::uint64_t, 4> nothing{};
 
 }  // namespace
 
-TEST_CASE("an allocation is charged to its account and to every ancestor", "[device]") {
+TEST_CASE("an allocation is charged to its account and to every ancestor", "[silicon]") {
   const Tree tree({1_MiB, 1_MiB, 1_MiB, 1_MiB});
   const auto sibling =
       std::make_shared<MemoryAccount>("card#1", 1_MiB, AccountLevel::context, tree.accounts[1]);
@@ -84,7 +91,7 @@ TEST_CASE("an allocation is charged to its account and to every ancestor", "[dev
   CHECK(tree.held() == nothing);
 }
 
-TEST_CASE("a limit on any level refuses, names itself, and leaves no charge", "[device]") {
+TEST_CASE("a limit on any level refuses, names itself, and leaves no charge", "[silicon]") {
   constexpr std::array levels{"silicon 'card'", "runtime 'player'", "context 'card#0'", "tag 'decoder'"};
   for (std::size_t full = 0; full < levels.size(); ++full) {
     std::array<Bytes, 4> limits{1_MiB, 1_MiB, 1_MiB, 1_MiB};
@@ -103,7 +110,7 @@ TEST_CASE("a limit on any level refuses, names itself, and leaves no charge", "[
   }
 }
 
-TEST_CASE("eight threads never hold more than any limit of the tree, and leave nothing behind", "[device]") {
+TEST_CASE("eight threads never hold more than any limit of the tree, and leave nothing behind", "[silicon]") {
   const Tree tree({5000_B, 4000_B, 3000_B, 2500_B});
   const auto sibling =
       std::make_shared<MemoryAccount>("card#1", 3000_B, AccountLevel::context, tree.accounts[1]);

@@ -1,4 +1,4 @@
-#include "device/silicon.hpp"
+#include "silicon/silicon.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,12 +10,11 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 
-namespace wye::inline v0::device {
+namespace wye::inline v0::silicon {
 namespace {
 
 struct KnownSilicon {
-  bool is_cpu;
-  Uuid uuid;
+  std::string key;
   std::weak_ptr<Silicon> silicon;
 };
 
@@ -31,23 +30,10 @@ SiliconId next_silicon() noexcept {
   return SiliconId{last.fetch_add(1, std::memory_order_relaxed) + 1};
 }
 
-/// Returns the limit of the account of the processor that `adapter` reaches.
-Bytes memory_of(const AdapterInfo& adapter) {
-  if (adapter.type != AdapterType::cpu) return MemoryAccount::no_limit;
-  // A driver that emulates a GPU states the size of a heap. The memory of the machine is read from
-  // files: not once more.
-  const Bytes memory = adapter.features.has(Feature::host_memory) ? adapter.memory : base::host_memory();
+/// Returns the limit of the account of the processor.
+Bytes limit_of(const ProcessorInfo& info) {
+  const Bytes memory = info.memory ? *info.memory : base::host_memory();
   return memory == Bytes{} ? MemoryAccount::no_limit : memory;  // unknown
-}
-
-/// Returns the name of the processor that `adapter` reaches, equal in all processes; empty if it
-/// has none.
-std::string key_of(const AdapterInfo& adapter) {
-  if (adapter.type == AdapterType::cpu) return std::string(wye::name(adapter.type));
-  std::string key;
-  if (adapter.device_uuid != Uuid{})
-    for (const std::uint8_t byte : adapter.device_uuid) key += base::text("{:02x}", byte);
-  return key;
 }
 
 }  // namespace
@@ -56,13 +42,12 @@ Silicon::~Silicon() {
   if (share_) account_->share(nullptr);
 }
 
-Silicon::Silicon(SiliconId id, const AdapterInfo& adapter)
+Silicon::Silicon(SiliconId id, const ProcessorInfo& info)
     : id_(id),
-      key_(key_of(adapter)),
-      slots_(default_slots(adapter)),
-      memory_(memory_of(adapter)),
-      account_(std::make_shared<MemoryAccount>(adapter.name.empty() ? adapter.id : adapter.name, memory_,
-                                               AccountLevel::silicon)) {}
+      key_(info.key),
+      slots_(info.slots),
+      memory_(limit_of(info)),
+      account_(std::make_shared<MemoryAccount>(info.name, memory_, AccountLevel::silicon)) {}
 
 void Silicon::add_budget(Bytes budget) {
   const base::Lock lock = base::lock_soon(mutex_);
@@ -121,21 +106,20 @@ std::vector<MachineShare::Process> Silicon::processes() {
   return share_ ? share_->processes() : std::vector<MachineShare::Process>();
 }
 
-std::shared_ptr<Silicon> Silicon::of(const AdapterInfo& adapter) {
-  const bool is_cpu = adapter.type == AdapterType::cpu;
-  if (!is_cpu && adapter.device_uuid == Uuid{}) return base::make_own<Silicon>(next_silicon(), adapter);
+std::shared_ptr<Silicon> Silicon::of(const ProcessorInfo& info) {
+  if (info.key.empty()) return base::make_own<Silicon>(next_silicon(), info);
   auto& [mutex, known] = silicon_registry.get();
   const std::lock_guard lock(mutex);
   std::erase_if(known, [](const KnownSilicon& one) { return one.silicon.expired(); });
   for (const KnownSilicon& one : known)
-    if (one.is_cpu == is_cpu && (is_cpu || one.uuid == adapter.device_uuid))
+    if (one.key == info.key)
       if (auto silicon = one.silicon.lock()) {
-        silicon->slots().add_device(default_slots(adapter));
+        silicon->slots().add_device(info.slots);
         return silicon;
       }
-  auto made = base::make_own<Silicon>(next_silicon(), adapter);
-  known.push_back({is_cpu, adapter.device_uuid, made});
+  auto made = base::make_own<Silicon>(next_silicon(), info);
+  known.push_back({info.key, made});
   return made;
 }
 
-}  // namespace wye::device
+}  // namespace wye::silicon

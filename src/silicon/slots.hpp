@@ -3,7 +3,6 @@
 /// of this process.
 #include <wye/base/clock.hpp>
 #include <wye/base/log.hpp>
-#include <wye/device/adapter.hpp>
 
 #include <array>
 #include <atomic>
@@ -18,7 +17,7 @@
 
 #include "base/gate.hpp"
 
-namespace wye::inline v0::device {
+namespace wye::inline v0::silicon {
 
 class MachineShare;
 
@@ -143,10 +142,6 @@ class Slots {
   } load_;
 };
 
-/// Returns the default number of leases of a device at a time: the processors of a CPU; for a GPU
-/// an eighth of its multiprocessors, or its queues if these are more. At least 4.
-std::uint32_t default_slots(const AdapterInfo& adapter) noexcept;
-
 /// A pool among the users of a processor's slots.
 /// Threads: thread-safe. The pool calls it under its own lock, except for `serve` and `leave`.
 class Slots::Member {
@@ -195,4 +190,4 @@ class Slots::Member {
   std::optional<Instant> rank_;  // of the first waiting request
 };
 
-}  // namespace wye::device
+}  // namespace wye::silicon

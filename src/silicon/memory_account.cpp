@@ -1,12 +1,12 @@
-#include "device/memory_account.hpp"
+#include "silicon/memory_account.hpp"
 
 #include <algorithm>
 
 #include "base/sizes.hpp"
 #include "base/text.hpp"
-#include "device/machine_share.hpp"
+#include "silicon/machine_share.hpp"
 
-namespace wye::inline v0::device {
+namespace wye::inline v0::silicon {
 
 std::string_view name(AccountLevel level) noexcept {
   switch (level) {
@@ -152,4 +152,4 @@ Result<void> MemoryCharge::add_tag(const std::shared_ptr<MemoryAccount>& tag) {
   return {};
 }
 
-}  // namespace wye::device
+}  // namespace wye::silicon

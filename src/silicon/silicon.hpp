@@ -1,45 +1,46 @@
 #pragma once
-/// Processors, each reached by one or more adapters, and the names of devices on them.
+/// Processors, each reached by one or more devices.
+#include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
-#include <wye/device/adapter.hpp>
 
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "device/machine_share.hpp"
-#include "device/memory_account.hpp"
-#include "device/slots.hpp"
+#include "silicon/machine_share.hpp"
+#include "silicon/memory_account.hpp"
+#include "silicon/slots.hpp"
 
-namespace wye::inline v0::device {
+namespace wye::inline v0::silicon {
 
 /// Numbers the processors that this process uses, from 1.
 enum class SiliconId : std::uint32_t {};
 
-/// Names one opened device for the life of the process. A device that is opened again has a new
-/// generation.
-struct DeviceRef {
-  SiliconId silicon{};
-  std::uint64_t generation = 0;  ///< counts all devices that this process opens, from 1
-  friend auto operator<=>(const DeviceRef&, const DeviceRef&) = default;
+/// Describes a processor as one of its devices knows it.
+struct ProcessorInfo {
+  std::string name = {};    ///< for display
+  std::string key = {};     ///< equal in all processes; empty: no other device reaches it
+  std::uint32_t slots = 1;  ///< the default number of its slots
+  /// The limit of its account; zero: unknown. Unset: the memory of the machine, which is read from
+  /// the system.
+  std::optional<Bytes> memory = Bytes{};
 };
 
 /// One processor: the state that its devices share, independent of their backends.
 /// Threads: thread-safe.
 class Silicon {
  public:
-  Silicon(SiliconId id, const AdapterInfo& adapter);
+  Silicon(SiliconId id, const ProcessorInfo& info);
   ~Silicon();
-  /// Returns the processor that `adapter` reaches. Adapters with the same device UUID reach the
-  /// same one, and so do all adapters whose device is the CPU. An adapter without a UUID has a
-  /// processor of its own.
-  static std::shared_ptr<Silicon> of(const AdapterInfo& adapter);
+  /// Returns the processor with the key of `info`, for a further device. If none is in use, or
+  /// without a key, it is a new one, with the name and the memory of `info`.
+  static std::shared_ptr<Silicon> of(const ProcessorInfo& info);
 
   SiliconId id() const noexcept { return id_; }
-  /// Returns its name, as the first of its adapters reports it.
+  /// Returns its name, as the first of its devices knows it.
   const std::string& name() const noexcept { return account_->owner(); }
   /// Returns the root of its accounts. Its limit is the smallest of: the memory of the machine for
   /// a CPU, the budgets of pools, and the memory that `note_available` was told. Otherwise a GPU's
@@ -55,8 +56,7 @@ class Silicon {
   /// Returns the slots that all pools of this process share.
   Slots& slots() noexcept { return slots_; }
   /// Shares slots and budget with the processes that share the same processor in `folder`, until
-  /// the end of this object. Without effect if it is shared already, or if other processes cannot
-  /// name the processor: it is no CPU and has no UUID.
+  /// the end of this object. Without effect if it is shared already, or if it has no key.
   /// Errors: those of `MachineShare::join` and `watch`; invalid_argument (it is shared in another
   ///         folder).
   Result<void> share(const std::string& folder);
@@ -67,7 +67,7 @@ class Silicon {
   void update_limit_locked() noexcept;
 
   SiliconId id_;
-  const std::string key_;  // its name among processes; empty: it has none
+  const std::string key_;  // `ProcessorInfo::key`
   Slots slots_;
   const Bytes memory_;  // of the machine, or no limit
   std::shared_ptr<MemoryAccount> account_;
@@ -79,4 +79,4 @@ class Silicon {
   std::unique_ptr<MachineShare> share_;
 };
 
-}  // namespace wye::device
+}  // namespace wye::silicon

@@ -1,6 +1,6 @@
 // The table of the processes that share a processor. Each MachineShare is a process to the others,
 // even within one.
-#include "device/machine_share.hpp"
+#include "silicon/machine_share.hpp"
 
 #include <dirent.h>
 #include <signal.h>
@@ -20,18 +20,16 @@
 #include <vector>
 
 #include "base/worker.hpp"
-#include "device/memory_account.hpp"
-#include "device/silicon.hpp"
+#include "silicon/memory_account.hpp"
 #include "support/await.hpp"
 #include "support/catch.hpp"
-#include "support/device/memory_device.hpp"
 #include "support/running_child.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace wye;
 using namespace wye::literals;
 using namespace std::chrono_literals;
-using device::MachineShare;
+using silicon::MachineShare;
 using test::RunningChild;
 
 namespace {
@@ -68,7 +66,7 @@ bool is_mapped(const TemporaryFolder& folder) {
 
 }  // namespace
 
-TEST_CASE("processes use no more slots than the smallest limit of one of them", "[device][share]") {
+TEST_CASE("processes use no more slots than the smallest limit of one of them", "[silicon][share]") {
   const TemporaryFolder folder;
   const SharePtr a = join(folder);
   CHECK(a->limit() == 4);
@@ -93,7 +91,7 @@ TEST_CASE("processes use no more slots than the smallest limit of one of them", 
   CHECK(a->used_elsewhere() == 0);
 }
 
-TEST_CASE("a slot goes to the earliest rank of all processes", "[device][share]") {
+TEST_CASE("a slot goes to the earliest rank of all processes", "[silicon][share]") {
   const TemporaryFolder folder;
   const SharePtr a = join(folder, 1), b = join(folder, 1), c = join(folder, 1);
   CHECK(a->take(at(1)));
@@ -111,7 +109,7 @@ TEST_CASE("a slot goes to the earliest rank of all processes", "[device][share]"
 }
 
 TEST_CASE("a process that does not take a free slot is passed over, until it waits again",
-          "[device][share]") {
+          "[silicon][share]") {
   const TemporaryFolder folder;
   ManualClock clock;
   const SharePtr a = join(folder, 1, clock), stopped = join(folder, 1, clock);
@@ -135,7 +133,7 @@ TEST_CASE("a process that does not take a free slot is passed over, until it wai
 }
 
 TEST_CASE("the time in which no slot is free does not count against a process that waits",
-          "[device][share]") {
+          "[silicon][share]") {
   const TemporaryFolder folder;
   ManualClock clock;
   const SharePtr a = join(folder, 1, clock), b = join(folder, 1, clock), waiting = join(folder, 1, clock);
@@ -149,7 +147,7 @@ TEST_CASE("the time in which no slot is free does not count against a process th
 }
 
 TEST_CASE("the watcher is called when another process returns a slot, ends, or lets it pass",
-          "[device][share]") {
+          "[silicon][share]") {
   const TemporaryFolder folder;
   const SharePtr a = join(folder, 1);
   SharePtr b = join(folder, 1);
@@ -172,7 +170,7 @@ TEST_CASE("the watcher is called when another process returns a slot, ends, or l
   CHECK(is_called([&] { b.reset(); }));
 }
 
-TEST_CASE("the slots and the memory of a killed process come back at once", "[device][share][fork]") {
+TEST_CASE("the slots and the memory of a killed process come back at once", "[silicon][share][fork]") {
   const TemporaryFolder folder;
   ManualClock clock;
   const SharePtr a = join(folder, 2, clock);
@@ -204,7 +202,7 @@ TEST_CASE("the slots and the memory of a killed process come back at once", "[de
   CHECK(a->processes().size() == 1);
 }
 
-TEST_CASE("a killed process whose child lives on keeps no slot", "[device][share][fork]") {
+TEST_CASE("a killed process whose child lives on keeps no slot", "[silicon][share][fork]") {
   const TemporaryFolder folder;
   const SharePtr a = join(folder, 1);
   std::array<int, 2> until_end{};
@@ -230,7 +228,7 @@ TEST_CASE("a killed process whose child lives on keeps no slot", "[device][share
   ::close(until_end[0]), ::close(until_end[1]);
 }
 
-TEST_CASE("a process that is killed at any moment leaves a table that others use", "[device][share][fork]") {
+TEST_CASE("a process that is killed at any moment leaves a table that others use", "[silicon][share][fork]") {
   const TemporaryFolder folder;
   const SharePtr a = join(folder, 1);
   for (int round = 0; round < 40; ++round) {
@@ -258,7 +256,7 @@ TEST_CASE("a process that is killed at any moment leaves a table that others use
 }
 
 TEST_CASE("in a child of fork the entry of its parent changes nothing, and it may join itself",
-          "[device][share][fork]") {
+          "[silicon][share][fork]") {
   const TemporaryFolder folder;
   SharePtr a = join(folder, 2);
   CHECK(a->take(at(1)));
@@ -278,7 +276,7 @@ TEST_CASE("in a child of fork the entry of its parent changes nothing, and it ma
   CHECK_FALSE(a->take(at(1)));
 }
 
-TEST_CASE("the last process removes the file, and nothing stays open", "[device][share]") {
+TEST_CASE("the last process removes the file, and nothing stays open", "[silicon][share]") {
   const TemporaryFolder folder;
   const auto files = open_files();
   const int threads = base::Worker::alive();
@@ -297,7 +295,7 @@ TEST_CASE("the last process removes the file, and nothing stays open", "[device]
   CHECK(base::Worker::alive() == threads);
 }
 
-TEST_CASE("processes join and leave at the same time", "[device][share]") {
+TEST_CASE("processes join and leave at the same time", "[silicon][share]") {
   const TemporaryFolder folder;
   std::atomic<int> wrong{0}, used{0};
   std::vector<std::thread> threads;
@@ -321,7 +319,7 @@ TEST_CASE("processes join and leave at the same time", "[device][share]") {
   CHECK_FALSE(std::filesystem::exists(file_of(folder)));
 }
 
-TEST_CASE("a file that its process did not finish is written again", "[device][share]") {
+TEST_CASE("a file that its process did not finish is written again", "[silicon][share]") {
   const TemporaryFolder folder;
   for (const std::size_t size : {0u, 1u, 4096u, 8000u}) {
     (void)folder.put("silicon-0007", std::string(size, '\0'));
@@ -331,7 +329,7 @@ TEST_CASE("a file that its process did not finish is written again", "[device][s
   }
 }
 
-TEST_CASE("numbers that a machine left behind when it stopped have no effect", "[device][share]") {
+TEST_CASE("numbers that a machine left behind when it stopped have no effect", "[silicon][share]") {
   const TemporaryFolder folder;
   std::string content;
   {
@@ -348,7 +346,7 @@ TEST_CASE("numbers that a machine left behind when it stopped have no effect", "
   CHECK(b->take(at(1)));
 }
 
-TEST_CASE("a damaged file is refused, with the reason", "[device][share]") {
+TEST_CASE("a damaged file is refused, with the reason", "[silicon][share]") {
   const TemporaryFolder folder;
   std::string content;
   {
@@ -384,7 +382,7 @@ TEST_CASE("a damaged file is refused, with the reason", "[device][share]") {
   CHECK(says(error, "has layout version 9; this library has version 1."));
 }
 
-TEST_CASE("a folder that other users may change is refused", "[device][share]") {
+TEST_CASE("a folder that other users may change is refused", "[silicon][share]") {
   const TemporaryFolder folder;
   const auto error_in = [](const std::string& path) {
     auto share = MachineShare::join(path, "0007");
@@ -409,7 +407,7 @@ TEST_CASE("a folder that other users may change is refused", "[device][share]") 
         "Directory '" + foreign + "' belongs to user 12345; this process runs as user 0.");
 }
 
-TEST_CASE("a table takes 128 processes, and names this limit to the next one", "[device][share]") {
+TEST_CASE("a table takes 128 processes, and names this limit to the next one", "[silicon][share]") {
   const TemporaryFolder folder;
   std::vector<SharePtr> all;
   for (std::uint32_t i = 0; i < MachineShare::most_processes; ++i) all.push_back(join(folder, 200));
@@ -423,11 +421,11 @@ TEST_CASE("a table takes 128 processes, and names this limit to the next one", "
   CHECK(join(folder)->used_elsewhere() == 127);
 }
 
-TEST_CASE("the smallest budget limits the memory of all processes together", "[device][share]") {
+TEST_CASE("the smallest budget limits the memory of all processes together", "[silicon][share]") {
   const TemporaryFolder folder;
   SharePtr of_a = join(folder), of_b = join(folder);
-  device::MemoryAccount a("card", 1_GiB, device::AccountLevel::silicon),
-      b("card", 1_GiB, device::AccountLevel::silicon);
+  silicon::MemoryAccount a("card", 1_GiB, silicon::AccountLevel::silicon),
+      b("card", 1_GiB, silicon::AccountLevel::silicon);
   CHECK(a.reserve(100_B));  // before it shares
   a.share(of_a.get());
   b.share(of_b.get());
@@ -454,20 +452,20 @@ TEST_CASE("the smallest budget limits the memory of all processes together", "[d
   a.share(nullptr);
 }
 
-TEST_CASE("threads of several processes never exceed their budget together", "[device][share]") {
+TEST_CASE("threads of several processes never exceed their budget together", "[silicon][share]") {
   const TemporaryFolder folder;
   std::atomic<std::uint64_t> held{0};
   std::atomic<int> wrong{0}, granted{0};
   std::vector<std::thread> threads;
   const SharePtr of_a = join(folder), of_b = join(folder);
-  device::MemoryAccount a("card", 1_GiB, device::AccountLevel::silicon),
-      b("card", 1_GiB, device::AccountLevel::silicon);
+  silicon::MemoryAccount a("card", 1_GiB, silicon::AccountLevel::silicon),
+      b("card", 1_GiB, silicon::AccountLevel::silicon);
   a.share(of_a.get());
   b.share(of_b.get());
   of_b->set_budget(1000_B);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      device::MemoryAccount& own = t % 2 == 0 ? a : b;
+      silicon::MemoryAccount& own = t % 2 == 0 ? a : b;
       for (int i = 0; i < 5000; ++i) {
         if (!own.reserve(300_B)) continue;
         wrong += (held += 300) > 1000;
@@ -482,27 +480,4 @@ TEST_CASE("threads of several processes never exceed their budget together", "[d
   CHECK((a.held() == 0_B && b.held() == 0_B));
   CHECK((of_a->held_elsewhere() == 0_B && of_b->held_elsewhere() == 0_B));
   a.share(nullptr), b.share(nullptr);
-}
-
-TEST_CASE("a processor is shared once, in one folder, until its last device closes", "[device][share]") {
-  const TemporaryFolder folder, other;
-  const std::string path = folder.path().string();
-  {
-    const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_GiB, 231),
-               same = std::make_shared<test::MemoryDevice>("vulkan:0", 1_GiB, 231);
-    CHECK(card->silicon()->processes().empty());
-    CHECK(card->silicon()->share(path));
-    CHECK(same->silicon()->share(path + "/"));
-    CHECK(card->silicon()->processes().size() == 1);
-    CHECK(std::filesystem::exists(folder / "silicon-000000000000000000000000000000e7"));
-    const auto refused = same->silicon()->share(other.path().string());
-    CHECK(refused.error() == Errc::invalid_argument);
-    CHECK(refused.error().sentence() == "Processor 'scripted cuda:0' is shared in folder '" + path +
-                                            "', and cannot be shared in '" + other.path().string() +
-                                            "', too.");
-  }
-  CHECK(std::filesystem::is_empty(folder.path()));
-  const auto nameless = std::make_shared<test::MemoryDevice>("x:0");
-  CHECK(nameless->silicon()->share(path));
-  CHECK(std::filesystem::is_empty(folder.path()));
 }

@@ -19,7 +19,7 @@
 #include "base/shared_memory.hpp"
 #include "base/worker.hpp"
 
-namespace wye::inline v0::device {
+namespace wye::inline v0::silicon {
 
 /// The entry of this process in a table of the processes of a user that share a processor. The
 /// table is a file that they map: "silicon-<key>" in a directory of the user. An entry has numbers
@@ -140,4 +140,4 @@ class MachineShare {
   std::optional<base::Worker> watcher_;
 };
 
-}  // namespace wye::device
+}  // namespace wye::silicon

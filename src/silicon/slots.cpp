@@ -1,19 +1,12 @@
-#include "device/slots.hpp"
+#include "silicon/slots.hpp"
 
 #include <algorithm>
 #include <new>
 #include <utility>
 
-#include "device/machine_share.hpp"
+#include "silicon/machine_share.hpp"
 
-namespace wye::inline v0::device {
-
-std::uint32_t default_slots(const AdapterInfo& adapter) noexcept {
-  constexpr std::uint32_t least = 4, multiprocessors_each = 8;
-  const std::uint32_t processors =
-      adapter.type == AdapterType::cpu ? adapter.processors : adapter.processors / multiprocessors_each;
-  return std::max({least, processors, adapter.queues});
-}
+namespace wye::inline v0::silicon {
 
 void Slots::add_device(std::uint32_t of_device) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
@@ -262,4 +255,4 @@ void Slots::Member::leave() noexcept {
   serve();  // there may be more slots without this pool's limit
 }
 
-}  // namespace wye::device
+}  // namespace wye::silicon

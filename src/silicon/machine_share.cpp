@@ -1,4 +1,4 @@
-#include "device/machine_share.hpp"
+#include "silicon/machine_share.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include "base/gate.hpp"
 #include "base/text.hpp"
 
-namespace wye::inline v0::device {
+namespace wye::inline v0::silicon {
 namespace {
 
 using base::text;
@@ -401,4 +401,4 @@ std::vector<MachineShare::Process> MachineShare::processes() const {
   return list;
 }
 
-}  // namespace wye::device
+}  // namespace wye::silicon
