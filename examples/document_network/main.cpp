@@ -78,7 +78,8 @@ int run(const Options& options) {
   watch.lap("tf-idf");
   Vectors words;  // of a report by meaning
   if (options.by_meaning) {
-    auto meaning = embed(corpus.texts, options.ask.value_or(""), *options.model, runner, progress);
+    auto meaning =
+        embed(corpus.documents, corpus.texts, options.ask.value_or(""), *options.model, runner, progress);
     if (!meaning) {
       progress.clear();
       return fail(meaning.error().describe());
