@@ -151,7 +151,7 @@ TEST_CASE("a paraphrase finds its document by meaning, more often than by words"
   });
   const int by_words = first_by_words(pairs);
   INFO(by_meaning << " of 200 by meaning, " << by_words << " by words");
-  // 169 and 1 as measured; rounding may change the order of nearly equal documents.
-  CHECK(by_meaning >= 165);
+  // 169 and 1 as measured; 169 in float64 too, where the two nearest similarities differ by 4e-4.
+  CHECK(by_meaning >= 168);
   CHECK(by_meaning > by_words);
 }
