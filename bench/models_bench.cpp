@@ -1,11 +1,11 @@
 // wye_models_bench MODEL_FOLDER TEXTS: the wye side of bench/peers/embeddings.py, which runs it in turns with onnxruntime.
 //
 // TEXTS is a JSON object with the arrays "documents" and "short". Commands come on standard input, a line each:
-//     vectors FILE   writes a JSON array of [text, vector] of all texts
-//     documents      embeds the documents, one after the other
-//     short          embeds the short texts, one after the other
-//     batch          embeds the short texts in one call
-//     queue          embeds the short texts from as many threads, through an EmbedQueue
+//     vectors PRECISION FILE   writes a JSON array of [text, vector] of all texts, by a model in that precision
+//     documents                embeds the documents, one after the other
+//     short                    embeds the short texts, one after the other
+//     batch                    embeds the short texts in one call
+//     queue                    embeds the short texts from as many threads, through an EmbedQueue
 // Each answer is a line: the seconds that it took.
 #include <chrono>
 #include <cstdio>
@@ -51,6 +51,13 @@ void write_vectors(const wye::models::Encoder& encoder, const Texts& texts, cons
   std::ofstream(file) << all.dump();
 }
 
+wye::models::Precision precision_of(const std::string& name) {
+  using wye::models::Precision;
+  for (const Precision one : {Precision::float32, Precision::float16, Precision::bfloat16, Precision::q8_0})
+    if (wye::models::name(one) == name) return one;
+  fail("Precision '" + name + "' is none of float32, float16, bfloat16 and q8_0.");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -68,8 +75,10 @@ int main(int argc, char** argv) {
   all.insert(all.end(), brief.begin(), brief.end());
   for (std::string command; std::cin >> command;) {
     const auto begin = std::chrono::steady_clock::now();
-    if (std::string file; command == "vectors" && std::cin >> file)
-      write_vectors(encoder, all, file);
+    if (std::string precision, file; command == "vectors" && std::cin >> precision >> file)
+      write_vectors(
+          valid(wye::models::Encoder::open(runtime, argv[1], {.precision = precision_of(precision)})), all,
+          file);
     else if (command == "documents")
       one_by_one(encoder, documents);
     else if (command == "short")

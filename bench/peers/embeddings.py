@@ -4,6 +4,9 @@
 embeddings.py PROGRAM MODEL_FOLDER [--rounds N] [--documents N]: PROGRAM is wye_models_bench (bench/models_bench.cpp). Needs PyPI's
 numpy, tokenizers, onnxruntime and onnx. First, all vectors of wye are compared with a pass in float64 and with onnxruntime.
 Then each round times all rows. The table has the medians over rounds of the ratios.
+
+embeddings.py PROGRAM MODEL_FOLDER --exact [--documents N]: compares the vectors of every precision, of 500 documents unless N is
+given, and times nothing. The exit status is 1 if a limit is exceeded. It takes about 5 minutes on two processors.
 """
 import argparse
 import json
@@ -14,7 +17,9 @@ import sys
 import tempfile
 import time
 
-import numpy as np
+# The float64 pass alone uses OpenBLAS. On a busy machine, its threads wait for each other in loops.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+import numpy as np  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests/models"))
 import minilm_reference  # noqa: E402
@@ -24,11 +29,20 @@ SHORT = [f"{subject} {verb} the {noun}." for subject in ("The author", "A user",
 
 
 def documents_of_machine(count):
-    """Returns the texts of licences and copyright files, evenly chosen."""
+    """Returns the first 16 KiB of licences and copyright files, evenly chosen. If there are too few, the next parts of
+    the longer ones count too."""
     paths = sorted(pathlib.Path("/usr/share/common-licenses").glob("*"))
     paths += sorted(pathlib.Path("/usr/share/doc").glob("*/copyright"))
-    texts = [path.read_bytes()[:16384].decode("utf-8", "replace") for path in paths if path.is_file()]
-    texts = list(dict.fromkeys(texts))
+    files = [path.read_bytes() for path in paths if path.is_file()]
+
+    def parts(begin):
+        return [data[begin:begin + 16384].decode("utf-8", "replace") for data in files if len(data) > begin]
+
+    texts = list(dict.fromkeys(parts(0)))
+    begin = 16384
+    while len(texts) < count and (more := parts(begin)):
+        texts = list(dict.fromkeys(texts + more))[:count]
+        begin += 16384
     return [texts[i * len(texts) // count] for i in range(min(count, len(texts)))]
 
 
@@ -47,21 +61,40 @@ class Program:
         return float(line)
 
 
+def check_vectors(program, model, folder):
+    """Compares the vectors of every precision. Returns whether all limits hold."""
+    good = True
+    for precision, cosine in (("float32", 1 - 1e-9), ("float16", 0.99999), ("bfloat16", 0.999), ("q8_0", 0.999)):
+        vectors = f"{folder}/{precision}.json"
+        program.run(f"vectors {precision} {vectors}")
+        print(f"{precision:8} ", end="", flush=True)
+        result = minilm_reference.compare(model, vectors, precision == "float32")
+        good &= result["cosine"] >= cosine
+        good &= precision != "float32" or max(result["float64"], result["onnxruntime"]) <= 1e-5
+    print("all limits hold" if good else "a limit is exceeded")
+    return good
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("model")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--documents", type=int, default=32)
+    parser.add_argument("--documents", type=int)
+    parser.add_argument("--exact", action="store_true")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     options = parser.parse_args()
     model = minilm_reference.Model(options.model)
-    documents = documents_of_machine(options.documents)
+    documents = documents_of_machine(options.documents or (500 if options.exact else 32))
     with tempfile.TemporaryDirectory() as folder:
         texts, vectors = folder + "/texts.json", folder + "/vectors.json"
         pathlib.Path(texts).write_text(json.dumps({"documents": documents, "short": SHORT}))
         program = Program(options.program, options.model, texts)
-        program.run("vectors " + vectors)
+        if options.exact:
+            print(f"{len(documents)} documents ({sum(len(model.tokens(text)) for text in documents)} tokens), "
+                  f"{len(SHORT)} short texts")
+            return 0 if check_vectors(program, model, folder) else 1
+        program.run("vectors float32 " + vectors)
         minilm_reference.compare(model, vectors, True)
     run = model.session(options.threads)
 
@@ -92,4 +125,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

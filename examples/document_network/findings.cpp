@@ -97,15 +97,22 @@ std::vector<NearestOfBoth> nearest_of_both(const std::vector<Document>& document
 
 std::vector<Answer> best_answers(const std::vector<Document>& documents, const Meaning& meaning) {
   std::vector<Answer> best;
-  for (const std::size_t passage : ordered(meaning.similarities)) {
+  std::vector<const NearPassage*> used;
+  for (const NearPassage& near : meaning.near) {
     if (best.size() == shown_answers) break;
     const auto has_it = [&](const std::vector<std::uint32_t>& of_one) {
-      return std::find(of_one.begin(), of_one.end(), passage) != of_one.end();
+      return std::find(of_one.begin(), of_one.end(), near.passage) != of_one.end();
     };
     const auto first = std::find_if(meaning.passages_of.begin(), meaning.passages_of.end(), has_it);
     const Document& document = documents[static_cast<std::size_t>(first - meaning.passages_of.begin())];
-    best.push_back(
-        {document.path, document.label, double{meaning.similarities[passage]}, meaning.passages[passage]});
+    const bool is_known =
+        std::any_of(best.begin(), best.end(), [&](const Answer& one) { return one.path == document.path; }) ||
+        std::any_of(used.begin(), used.end(),
+                    [&](const NearPassage* one) { return cosine(one->vector, near.vector) >= nearly_equal; });
+    if (is_known) continue;
+    used.push_back(&near);
+    best.push_back({document.path, document.label, double{near.similarity}, near.sentence,
+                    meaning.passages[near.passage]});
   }
   return best;
 }

@@ -24,7 +24,8 @@ std::vector<Pair> most_alike(const std::vector<Document>& documents, const Neigh
 std::vector<NearestOfBoth> nearest_of_both(const std::vector<Document>& documents, const Vectors& words,
                                            const Neighbours& by_meaning, const std::vector<float>& rank);
 
-/// Returns the documents with the passages that are most similar to a question, each passage once.
+/// Returns the eight documents with the sentences that are most similar to a question. Nearly equal
+/// sentences are one answer.
 std::vector<Answer> best_answers(const std::vector<Document>& documents, const Meaning& meaning);
 
 /// Returns the nearest neighbours as JSON: "documents" are the paths, and "neighbours" are, for each

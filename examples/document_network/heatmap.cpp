@@ -46,11 +46,12 @@ void draw_scale(Canvas& page) {
 }  // namespace
 
 std::string draw_heatmap(const std::vector<Document>& documents, const SimilarityMap& map,
-                         const Groups& groups, const std::vector<float>& rank) {
+                         const Groups& groups, const std::vector<float>& rank, bool by_meaning) {
   Canvas page(1640, 1480);
-  page.headline("Similar documents",
-                "Similarity of all pairs of " + with_commas(documents.size()) +
-                    " documents: cosine of their TF-IDF vectors. Documents of one group are side by side.");
+  page.headline("Similar documents", "Similarity of all pairs of " + with_commas(documents.size()) +
+                                         " documents: cosine of their " +
+                                         (by_meaning ? "vectors by meaning" : "TF-IDF vectors") +
+                                         ". Documents of one group are side by side.");
   page.image({map_box.x, map_box.y}, pixels(map), side);
   draw_scale(page);
 

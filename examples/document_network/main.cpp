@@ -78,7 +78,8 @@ int run(const Options& options) {
   watch.lap("tf-idf");
   Vectors words;  // of a report by meaning
   if (options.by_meaning) {
-    auto meaning = embed(corpus.texts, options.ask.value_or(""), *options.model, runner, progress);
+    auto meaning =
+        embed(corpus.documents, corpus.texts, options.ask.value_or(""), *options.model, runner, progress);
     if (!meaning) {
       progress.clear();
       return fail(meaning.error().describe());
@@ -110,8 +111,8 @@ int run(const Options& options) {
   progress.show("drawing", 0, 3);
   const auto place = [&](const char* name) { return (std::filesystem::path(options.out) / name).string(); };
   std::vector<File> files;
-  files.push_back({place("similarity.png"),
-                   draw_heatmap(corpus.documents, analysis->map, analysis->groups, analysis->rank)});
+  files.push_back({place("similarity.png"), draw_heatmap(corpus.documents, analysis->map, analysis->groups,
+                                                         analysis->rank, options.by_meaning)});
   progress.show("drawing", 1, 3);
   auto network =
       draw_network(runner, corpus.documents, analysis->neighbours, analysis->groups, analysis->rank);

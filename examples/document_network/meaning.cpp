@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <numeric>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <wye/models/encoder.hpp>
@@ -48,14 +50,19 @@ wye::Result<void> compare_backends(const std::vector<std::string>& texts, const 
   return {};
 }
 
-/// Divides texts into passages. Licences and copyright files have many in common.
-Meaning split(const std::vector<std::string>& texts) {
-  constexpr std::size_t words = 64, most = 4;
+constexpr std::size_t first_passages = 4;
+
+/// Divides texts into passages: the first, or all of well-known documents, if they have to answer a
+/// question. Licences and copyright files have many in common.
+Meaning divide(const std::vector<Document>& documents, const std::vector<std::string>& texts,
+               bool has_question) {
+  constexpr std::size_t words = 80;
   Meaning meaning;
   std::unordered_map<std::string, std::uint32_t> places;
-  for (const std::string& text : texts) {
+  for (std::size_t text = 0; text < texts.size(); ++text) {
     meaning.passages_of.emplace_back();
-    for (std::string& passage : passages(text, words, most)) {
+    const std::size_t most = has_question && documents[text].known ? texts[text].size() : first_passages;
+    for (std::string& passage : passages(texts[text], words, most)) {
       const auto [place, is_new] =
           places.emplace(passage, static_cast<std::uint32_t>(meaning.passages.size()));
       if (is_new) meaning.passages.push_back(std::move(passage));
@@ -65,16 +72,62 @@ Meaning split(const std::vector<std::string>& texts) {
   return meaning;
 }
 
+/// Returns the passages nearest to a question that are not nearly equal, without their sentences.
+std::vector<NearPassage> nearest_passages(const models::Embeddings& rows,
+                                          const std::vector<float>& similarities) {
+  constexpr std::size_t most = 24;
+  std::vector<std::uint32_t> order(rows.rows());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return similarities[a] > similarities[b]; });
+  std::vector<NearPassage> near;
+  for (const std::uint32_t passage : order) {
+    if (near.size() == most) break;
+    if (std::none_of(near.begin(), near.end(), [&](const NearPassage& other) {
+          return cosine(rows[passage], rows[other.passage]) >= nearly_equal;
+        }))
+      near.push_back({.passage = passage});
+  }
+  return near;
+}
+
+/// Adds the sentence that is nearest to the question to each passage, and sorts by its similarity.
+wye::Result<void> find_sentences(const models::Encoder& encoder, std::span<const float> question,
+                                 const std::vector<std::string>& passages, std::vector<NearPassage>& near) {
+  std::vector<std::string> all;
+  std::vector<std::size_t> counts;
+  for (const NearPassage& one : near) {
+    const auto some = sentences(passages[one.passage]);
+    all.insert(all.end(), some.begin(), some.end());
+    counts.push_back(some.size());
+  }
+  const auto rows = encoder.embed(all, {.tag = "sentences"});
+  if (!rows) return rows.error();
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < near.size(); ++i)
+    for (const std::size_t end = row + counts[i]; row < end; ++row) {
+      const float similarity = cosine((*rows)[row], question);
+      if (!near[i].sentence.empty() && similarity <= near[i].similarity) continue;
+      near[i].sentence = all[row];
+      near[i].similarity = similarity;
+      near[i].vector.assign((*rows)[row].begin(), (*rows)[row].end());
+    }
+  std::stable_sort(near.begin(), near.end(),
+                   [](const NearPassage& a, const NearPassage& b) { return a.similarity > b.similarity; });
+  return {};
+}
+
 }  // namespace
 
 bool has_models() { return true; }
 
-wye::Result<Meaning> embed(const std::vector<std::string>& texts, const std::string& question,
-                           const std::string& folder, Runner& runner, Progress& progress) {
+wye::Result<Meaning> embed(const std::vector<Document>& documents, const std::vector<std::string>& texts,
+                           const std::string& question, const std::string& folder, Runner& runner,
+                           Progress& progress) {
   progress.show("opening the model", 0, 1);
   const auto encoder = models::Encoder::open(runner.runtime(), folder, {.on = runner.on()});
   if (!encoder) return encoder.error();
-  Meaning meaning = split(texts);
+  Meaning meaning = divide(documents, texts, !question.empty());
   const auto begin = std::chrono::steady_clock::now();
   const auto rows = encoder->embed(meaning.passages,
                                    {.tag = "documents", .progress = [&](const models::EmbedProgress& now) {
@@ -87,7 +140,8 @@ wye::Result<Meaning> embed(const std::vector<std::string>& texts, const std::str
   meaning.vectors.columns = rows->columns();
   meaning.vectors.values.resize(texts.size() * rows->columns());
   for (std::size_t text = 0; text < texts.size(); ++text)
-    for (const std::uint32_t passage : meaning.passages_of[text])
+    for (const std::uint32_t passage : std::span(meaning.passages_of[text])
+                                           .first(std::min(meaning.passages_of[text].size(), first_passages)))
       for (std::size_t c = 0; c < rows->columns(); ++c)
         meaning.vectors.values[text * rows->columns() + c] += (*rows)[passage][c];
   runner.note("embedding", rows->device(), rows->reason(), meaning.seconds);
@@ -99,7 +153,11 @@ wye::Result<Meaning> embed(const std::vector<std::string>& texts, const std::str
   if (!question.empty()) {
     auto row = encoder->embed(std::vector{question}, {.tag = "question"});
     if (!row) return std::move(row).error();
-    if (auto done = compare_with((*row)[0], rows->values(), meaning.similarities, runner); !done)
+    std::vector<float> similarities;
+    if (auto done = compare_with((*row)[0], rows->values(), similarities, runner); !done)
+      return std::move(done).error();
+    meaning.near = nearest_passages(*rows, similarities);
+    if (auto done = find_sentences(*encoder, (*row)[0], meaning.passages, meaning.near); !done)
       return std::move(done).error();
   }
   if (auto done = compare_backends(meaning.passages, folder, runner); !done) return std::move(done).error();
@@ -112,8 +170,8 @@ namespace document_network {
 
 bool has_models() { return false; }
 
-wye::Result<Meaning> embed(const std::vector<std::string>&, const std::string&, const std::string&, Runner&,
-                           Progress&) {
+wye::Result<Meaning> embed(const std::vector<Document>&, const std::vector<std::string>&, const std::string&,
+                           const std::string&, Runner&, Progress&) {
   return wye::Error(wye::Errc::unsupported, "This build has no models.");
 }
 

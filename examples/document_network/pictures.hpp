@@ -27,9 +27,9 @@ struct Moment {
   std::uint32_t group = 0;
 };
 
-/// Draws all pairs, with similar documents side by side.
+/// Draws all pairs, with similar documents side by side. `by_meaning`: a model made their vectors.
 std::string draw_heatmap(const std::vector<Document>& documents, const SimilarityMap& map,
-                         const Groups& groups, const std::vector<float>& rank);
+                         const Groups& groups, const std::vector<float>& rank, bool by_meaning = false);
 
 /// Draws the documents of highest rank and their nearest neighbours.
 /// Errors: those of the job that places them.

@@ -58,9 +58,13 @@ std::string describe_meaning(const MeaningReport& meaning) {
                      " tokens, " + number("%.0f", static_cast<double>(meaning.tokens) / meaning.seconds) +
                      " a second\n";
   if (!meaning.answers.empty()) text += "\n" + printable(meaning.question, 100) + "\n";
-  for (const Answer& answer : meaning.answers)
-    text += "  " + number("%.2f", answer.similarity) + "  " + column(answer.label, 24) + "  " +
-            printable(answer.passage, 84) + "\n";
+  for (const Answer& answer : meaning.answers) {
+    std::string before = "  " + number("%.2f", answer.similarity) + "  " + column(answer.label, 24) + "  ";
+    for (const std::string& line : wrapped(answer.sentence, 84, 3)) {
+      text += before + line + "\n";
+      before = std::string(length(before), ' ');
+    }
+  }
   if (meaning.nearest.empty()) return text;
   text += "\n  " + column("Nearest to", 26) + "   " + column("by words", 31) + "   by meaning\n";
   for (const NearestOfBoth& one : meaning.nearest)
@@ -108,8 +112,10 @@ std::string to_json(const Report& report) {
                          {"by_meaning", one.by_meaning},
                          {"meaning_similarity", finite(one.meaning_similarity)}});
     for (const Answer& answer : meaning.answers)
-      answers.push_back(
-          {{"path", answer.path}, {"similarity", finite(answer.similarity)}, {"passage", answer.passage}});
+      answers.push_back({{"path", answer.path},
+                         {"similarity", finite(answer.similarity)},
+                         {"sentence", answer.sentence},
+                         {"passage", answer.passage}});
     json["meaning"] = {{"model", meaning.model}, {"tokens", meaning.tokens},     {"seconds", meaning.seconds},
                        {"nearest", nearest},     {"question", meaning.question}, {"answers", answers}};
   }

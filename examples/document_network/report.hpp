@@ -63,8 +63,9 @@ struct NearestOfBoth {
 struct Answer {
   std::string path;
   std::string label;
-  double similarity = 0;  ///< of the question and the passage
-  std::string passage;
+  double similarity = 0;  ///< of the question and the sentence
+  std::string sentence;
+  std::string passage;  ///< that contains the sentence
 };
 
 /// The part of the report about a model's vectors.

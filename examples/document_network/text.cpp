@@ -1,7 +1,7 @@
 #include "text.hpp"
 
 #include <algorithm>
-
+#include <span>
 #include <vector>
 
 namespace document_network {
@@ -32,6 +32,41 @@ char32_t lower(char32_t c) {
 bool is_control(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) ||
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF;
+}
+
+constexpr std::string_view blanks = " \t\n\v\f\r";
+
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = text.find_first_not_of(blanks); at != text.npos;) {
+    const std::size_t end = std::min(text.find_first_of(blanks, at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = text.find_first_not_of(blanks, end);
+  }
+  return words;
+}
+
+std::string join(std::span<const std::string_view> words) {
+  std::string text;
+  for (const std::string_view word : words) text.append(text.empty() ? "" : " ").append(word);
+  return text;
+}
+
+/// Returns whether `word` has only ASCII signs, like the frame of a comment.
+bool is_drawing(std::string_view word) {
+  return std::all_of(word.begin(), word.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x80 && !is_letter(byte) && (c < '0' || c > '9');
+  });
+}
+
+/// Returns whether `word` ends with a sign that ends a sentence. A number ("2.") does so only after a
+/// word without a sign ("section 2."): otherwise it begins an item of a list.
+bool ends_sentence(std::string_view before, std::string_view word) {
+  const std::string_view signs = ".!?;:,";
+  if (word.empty() || signs.substr(0, 4).find(word.back()) == signs.npos) return false;
+  const bool is_number = word.substr(0, word.size() - 1).find_first_not_of("0123456789") == word.npos;
+  return !is_number || (!before.empty() && signs.find(before.back()) == signs.npos);
 }
 
 }  // namespace
@@ -122,20 +157,66 @@ void for_each_word(std::string_view text, const std::function<void(std::string_v
 }
 
 std::vector<std::string> passages(std::string_view text, std::size_t words, std::size_t most) {
-  constexpr std::string_view blanks = " \t\n\v\f\r";
   std::vector<std::string> made;
-  std::size_t count = 0;  // of words in the last passage
-  for (std::size_t at = text.find_first_not_of(blanks); at != text.npos;) {
+  std::vector<std::string_view> now;        // the words after the last passage
+  std::size_t sentence = 0, paragraph = 0;  // of these, the words up to the last end of one
+  const auto end_passage = [&](std::size_t count) {
+    made.push_back(join({now.data(), count}));
+    now.erase(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(count));
+    sentence = paragraph = 0;
+  };
+  std::string_view before;
+  std::size_t at = std::min(text.find_first_not_of(blanks), text.size());
+  while (at < text.size() && made.size() < most) {
     const std::size_t end = std::min(text.find_first_of(blanks, at), text.size());
-    if (made.empty() || count == words) {
-      if (made.size() == most) break;
-      made.emplace_back();
-      count = 0;
-    }
-    made.back().append(count++ > 0 ? " " : "").append(text.substr(at, end - at));
-    at = text.find_first_not_of(blanks, end);
+    const std::size_t next = std::min(text.find_first_not_of(blanks, end), text.size());
+    const std::string_view word = text.substr(at, end - at), between = text.substr(end, next - end);
+    if (!is_drawing(word)) now.push_back(word);
+    if (ends_sentence(before, word)) sentence = now.size();
+    if (word == "." || std::count(between.begin(), between.end(), '\n') > 1) paragraph = now.size();
+    if (paragraph == now.size() && paragraph * 2 >= words)
+      end_passage(paragraph);
+    else if (now.size() == words)
+      end_passage(sentence * 2 >= words ? sentence : paragraph > 0 ? paragraph : words);
+    before = word;
+    at = next;
+  }
+  if (!now.empty() && made.size() < most) end_passage(now.size());
+  return made;
+}
+
+std::vector<std::string> sentences(std::string_view passage) {
+  constexpr std::size_t fewest = 5;
+  std::vector<std::string> made;
+  const std::vector<std::string_view> words = split(passage);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t count = i + 1 - begin, left = words.size() - i - 1;
+    if (left > 0 && (!ends_sentence(i > 0 ? words[i - 1] : "", words[i]) || count < fewest || left < fewest))
+      continue;
+    made.push_back(join({words.data() + begin, count}));
+    begin = i + 1;
   }
   return made;
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t most) {
+  std::vector<std::string> lines;
+  for (const std::string_view word : split(text)) {
+    const std::string shown = printable(word, width);
+    if (lines.empty() || length(lines.back()) + 1 + length(shown) > width) {
+      if (lines.size() == most) {
+        std::string& last = lines.back();
+        while (length(last) > width - 1 && last.find(' ') != last.npos) last.resize(last.rfind(' '));
+        last = printable(last, width - 1) + "…";
+        break;
+      }
+      lines.push_back(shown);
+    } else {
+      lines.back() += " " + shown;
+    }
+  }
+  return lines;
 }
 
 std::string printable(std::string_view text, std::size_t limit) {

@@ -34,8 +34,18 @@ bool is_binary(std::string_view text);
 /// ideograph is a word by itself.
 void for_each_word(std::string_view text, const std::function<void(std::string_view)>& visit);
 
-/// Returns the first `most` passages of `text`: `words` words each, which blanks separate.
+/// Returns the first `most` passages of `text`: at most `words` words each, which blanks separate. In
+/// its second half, a passage ends with a paragraph, or otherwise with its last sentence; if it has
+/// neither there, with its last paragraph. An empty line ends a paragraph, as does the word "." of
+/// Debian's copyright files. Words of signs alone are omitted.
 std::vector<std::string> passages(std::string_view text, std::size_t words, std::size_t most);
+
+/// Divides `passage` into sentences of at least five words.
+std::vector<std::string> sentences(std::string_view passage);
+
+/// Returns `text` for a terminal in at most `most` lines of `width` characters, divided at blanks. If it
+/// is longer, the last line ends with an ellipsis.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t most);
 
 /// Returns `text` for a terminal or picture: bytes that are not UTF-8 and control characters become
 /// U+FFFD; text longer than `limit` characters loses its middle.

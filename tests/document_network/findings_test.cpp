@@ -74,12 +74,27 @@ TEST_CASE("the answers are the nearest passages, each with its first document", 
   Meaning meaning;
   meaning.passages = {"one", "two", "three"};
   meaning.passages_of = {{0}, {1, 0}, {2, 1}};
-  meaning.similarities = {0.1f, 0.9f, 0.5f};
+  meaning.near = {{1, "t", 0.9f, {1, 0, 0}}, {2, "th", 0.5f, {0, 1, 0}}, {0, "o", 0.1f, {0, 0, 1}}};
   const auto answers = best_answers(documents(3, 0), meaning);
   REQUIRE(answers.size() == 3);
   CHECK(answers[0].label == "b");
+  CHECK(answers[0].sentence == "t");
   CHECK(answers[0].passage == "two");
   CHECK(answers[0].similarity == Approx(0.9));
   CHECK(answers[1].label == "c");
   CHECK(answers[2].label == "a");
+}
+
+TEST_CASE("a document is one answer, and so are nearly equal sentences", "[document_network]") {
+  Meaning meaning;
+  meaning.passages = {"one", "two", "three", "four"};
+  meaning.passages_of = {{0, 1}, {2}, {3}};
+  meaning.near = {{1, "", 0.9f, {1, 0}},
+                  {0, "", 0.8f, {0, 1}},
+                  {2, "", 0.7f, {0.96f, 0.28f}},
+                  {3, "", 0.6f, {0.8f, 0.6f}}};
+  const auto answers = best_answers(documents(3, 0), meaning);
+  REQUIRE(answers.size() == 2);
+  CHECK(answers[0].passage == "two");
+  CHECK(answers[1].passage == "four");
 }

@@ -81,6 +81,14 @@ TEST_CASE("a picture is the same every time", "[document_network]") {
   CHECK(network_of(s) == network_of(s));
 }
 
+TEST_CASE("the heatmap names the kind of its vectors", "[document_network]") {
+  const Scene s = scene(20, 1000);
+  const auto draw = [&](bool by_meaning) {
+    return draw_heatmap(s.documents, s.map, s.groups, s.rank, by_meaning);
+  };
+  CHECK(draw(true) != draw(false));
+}
+
 TEST_CASE("ranks and importances of zero can be drawn", "[document_network]") {
   Scene s = scene(20, 1000);
   for (float& rank : s.rank) rank = 0;

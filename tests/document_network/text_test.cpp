@@ -94,3 +94,41 @@ TEST_CASE("a text is divided into passages of as many words", "[document_network
   CHECK(passages("1 2 3 4", 2, 9) == Passages{"1 2", "3 4"});
   CHECK(passages("1 2 3 4 5", 2, 2) == Passages{"1 2", "3 4"});
 }
+
+TEST_CASE("a passage ends with a paragraph or a sentence in its second half", "[document_network]") {
+  using Passages = std::vector<std::string>;
+  CHECK(passages("a b c. d e", 4, 9) == Passages{"a b c.", "d e"});
+  CHECK(passages("a. b c d e", 4, 9) == Passages{"a. b c d", "e"});
+  CHECK(passages("a b: 2. c d", 4, 9) == Passages{"a b: 2. c", "d"});
+  CHECK(passages("a b 2. c d", 4, 9) == Passages{"a b 2.", "c d"});
+  CHECK(passages("a; b? c! d e f", 5, 9) == Passages{"a; b? c!", "d e f"});
+  CHECK(passages("a b c\n\nd e f", 5, 9) == Passages{"a b c", "d e f"});
+  CHECK(passages("a b c\n .\n d e f", 5, 9) == Passages{"a b c", "d e f"});
+  CHECK(passages("a\n\nb\nc d e f", 5, 9) == Passages{"a", "b c d e f"});
+  CHECK(passages("a\n\nb c", 5, 9) == Passages{"a b c"});
+  CHECK(passages(".\n.\n.", 2, 9).empty());
+  CHECK(passages("/* a\n * b\n * 1) ©\n **/ ----- c", 9, 9) == Passages{"a b 1) © c"});
+  CHECK(passages("a b c. d e f. g h i.", 4, 2) == Passages{"a b c.", "d e f."});
+}
+
+TEST_CASE("sentences have five words or more", "[document_network]") {
+  using Sentences = std::vector<std::string>;
+  CHECK(sentences("").empty());
+  CHECK(sentences("One.") == Sentences{"One."});
+  CHECK(sentences("This is the first one. This is the second one.") ==
+        Sentences{"This is the first one.", "This is the second one."});
+  CHECK(sentences("No. This is the first one. Yes.") == Sentences{"No. This is the first one. Yes."});
+  CHECK(sentences("the conditions are as follows; 2. the name must not change") ==
+        Sentences{"the conditions are as follows;", "2. the name must not change"});
+}
+
+TEST_CASE("a text is wrapped at blanks, and its rest is an ellipsis", "[document_network]") {
+  using Lines = std::vector<std::string>;
+  CHECK(wrapped("", 5, 2).empty());
+  CHECK(wrapped("ab cd ef", 5, 2) == Lines{"ab cd", "ef"});
+  CHECK(wrapped("ab cd ef gh", 5, 2) == Lines{"ab cd", "ef gh"});
+  CHECK(wrapped("ab cd ef gh ij", 5, 2) == Lines{"ab cd", "ef…"});
+  CHECK(wrapped("ab cd e fg", 5, 2) == Lines{"ab cd", "e fg"});
+  CHECK(wrapped("abcdefgh ij", 5, 1) == Lines{"ab…h…"});
+  CHECK(wrapped("a\x1b[m b", 9, 1) == Lines{"a\xEF\xBF\xBD[m b"});
+}
