@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <regex>
@@ -10,6 +11,9 @@
 #include <sstream>
 #include <string_view>
 #include <utility>
+
+#include "reader.hpp"
+#include "sizes.hpp"
 
 namespace walls {
 namespace {
@@ -183,13 +187,11 @@ const std::vector<Phrase>& voice() {
   return phrases;
 }
 
-// Ways in which time decides the result of a test. The table of exceptions has the files that have
-// some, with their numbers, which only become smaller. `most` is the limit of their sum: lower it
-// with them.
+// Ways in which time decides the result of a test.
 struct ByTime {
   std::string kind;
   std::regex pattern;
-  long most;
+  long most_sum;  // of the entries in the table of exceptions
 };
 
 const std::vector<ByTime>& by_time() {
@@ -207,8 +209,13 @@ const std::vector<ByTime>& by_time() {
   return kinds;
 }
 
-// The lines of the table: "<number> <kind> <path>".
-const std::string by_time_table = "tests/walls/by_time.txt";
+std::vector<Limit> by_time_limits() {
+  std::vector<Limit> limits;
+  for (const auto& [kind, pattern, most_sum] : by_time())
+    limits.push_back(
+        {kind, "tests by time", "", "of '" + kind + "'", "let no time decide the test", 0, most_sum});
+  return limits;
+}
 
 struct Source {
   Names included;  // "<wye/base/error.hpp>", "\"cache/store.hpp\""
@@ -219,10 +226,10 @@ struct Source {
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':'; }
 
-std::string text_of(const fs::path& path) {
-  std::ostringstream all;
-  all << std::ifstream(path).rdbuf();
-  return all.str();
+// Returns whether the text between two comments is the end of a line.
+bool is_next_line(std::string_view between) {
+  return between.find_first_not_of(" \n") == between.npos &&
+         std::count(between.begin(), between.end(), '\n') == 1;
 }
 
 // Returns the includes, names, strings and comments of a file. Names in comments and strings do not
@@ -238,9 +245,7 @@ Source read(const fs::path& path) {
       const auto end = std::min(text.find('\n', at), text.size());
       const auto first = std::min(text.find_first_not_of("/!< ", at), end);
       const auto between = view.substr(comment_end, at - comment_end);
-      const bool continues = comment_end != 0 && between.find_first_not_of(" \n") == between.npos &&
-                             std::count(between.begin(), between.end(), '\n') == 1;
-      if (!continues) source.comments.emplace_back();
+      if (comment_end == 0 || !is_next_line(between)) source.comments.emplace_back();
       source.comments.back() += text.substr(first, end - first) + " ";
       comment_end = at = end;
     } else if (rest.starts_with("/*")) {
@@ -323,6 +328,7 @@ class Checker {
       if (entry.path().extension() == ".md") check_markdown(entry.path().filename().string());
     check_public_headers();
     check_tests_by_time();
+    add(check_sizes(root_));
     std::sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
     return std::move(found_);
   }
@@ -448,41 +454,19 @@ class Checker {
               std::to_string(most_public_headers_) + ".");
   }
 
-  // Compares the numbers of the ways in which time decides the results of tests with their table.
+  // Counts the ways in which time decides the results of tests.
   void check_tests_by_time() {
-    std::map<std::pair<std::string, std::string>, long> found, expected;  // by kind and path
+    Counts counts;
     for (const auto& entry : fs::recursive_directory_iterator(root_ / "tests")) {
       const auto extension = entry.path().extension();
       const auto path = entry.path().lexically_relative(root_).generic_string();
       if ((extension != ".hpp" && extension != ".cpp") || path.starts_with("tests/walls/")) continue;
       const std::string text = text_of(entry.path());
-      for (const auto& one : by_time()) {
-        const auto number = std::distance(std::sregex_iterator(text.begin(), text.end(), one.pattern),
-                                          std::sregex_iterator());
-        if (number != 0) found[{one.kind, path}] = number;
-      }
+      for (const auto& one : by_time())
+        counts[{one.kind, path, ""}] = std::distance(
+            std::sregex_iterator(text.begin(), text.end(), one.pattern), std::sregex_iterator());
     }
-    std::istringstream table(text_of(root_ / by_time_table));
-    long number = 0;
-    for (std::string kind, path; table >> number >> kind >> path;) expected[{kind, path}] = number;
-    for (const auto& [key, most] : expected) found.try_emplace(key, 0);
-    for (const auto& [key, has] : found) {
-      const auto& [kind, path] = key;
-      const long most = expected.contains(key) ? expected[key] : 0;
-      const std::string numbers = "The file has " + std::to_string(has) + " of '" + kind + "', ";
-      const std::string entry = "its entry (" + std::to_string(most) + ") in " + by_time_table;
-      if (has > most)
-        add("tests by time", path, numbers + "over " + entry + ": let no time decide the test.");
-      if (has < most) add("tests by time", path, numbers + "under " + entry + ": lower the entry.");
-    }
-    for (const auto& one : by_time()) {
-      long sum = 0;
-      for (const auto& [key, most] : expected) sum += key.first == one.kind ? most : 0;
-      if (sum > one.most)
-        add("sum of tests by time", by_time_table,
-            "The entries of '" + one.kind + "' have the sum " + std::to_string(sum) + ", over the limit of " +
-                std::to_string(one.most) + ".");
-    }
+    add(compare(root_, "tests/walls/by_time.txt", by_time_limits(), counts));
   }
 
   void check_readme(const std::string& folder) {
@@ -499,6 +483,10 @@ class Checker {
     found_.push_back({std::move(rule), std::move(path), std::move(sentence)});
   }
 
+  void add(std::vector<Violation> violations) {
+    std::move(violations.begin(), violations.end(), std::back_inserter(found_));
+  }
+
   fs::path root_;
   Names backends_;
   std::size_t most_public_headers_;
@@ -512,9 +500,10 @@ std::vector<Violation> check(const fs::path& root, std::size_t most_public_heade
 }
 
 std::vector<std::string> rules() {
-  std::vector<std::string> all{"arrows",  "backend names", "number of public headers", "public headers",
-                               "readmes", "rooms",         "sum of tests by time",     "tests by time",
-                               "threads", "width"};
+  std::vector<std::string> all{"arrows",        "backend names", "brackets",       "number of public headers",
+                               "readmes",       "rooms",         "public headers", "sum of tests by time",
+                               "tests by time", "threads",       "width"};
+  for (const auto& limit : size_limits()) all.insert(all.end(), {limit.rule, "sum of " + limit.rule});
   for (const auto& phrase : voice()) all.push_back("voice: " + phrase.of);
   for (const auto& words : vocabulary()) all.push_back(words.of);
   return all;
