@@ -213,15 +213,15 @@ Result<void> ArrayState::charge_host(device::MemoryCharge* reserved) {
   device::MemoryCharge charge;
   if (reserved && bytes() <= reserved->bytes()) {
     charge = reserved->split(bytes());
-  } else if (const auto host = pool_->host_device()) {
+  } else if (const auto host = pool_->fleet().host_device()) {
     const pool::WorkingSet set{.own = {}, .replicas = bytes()};
-    if (const auto limit = pool_->limit_of(*host, nullptr, set)) {
+    if (const auto limit = pool_->accounts().limit_of(*host, nullptr, set)) {
       const base::Sizes size(limit->needed, limit->limit);
       return Error(limit->code, base::text("An array needs {} on '{}'; the {} is {}.", size(limit->needed),
-                                           pool_->info(*host).id, limit->of, size(limit->limit)));
+                                           pool_->fleet().info(*host).id, limit->of, size(limit->limit)));
     }
     pool::Reservation made;
-    if (auto ok = pool_->reserve(*host, nullptr, set, pool_->clock().now(), made); !ok) return ok;
+    if (auto ok = pool_->accounts().reserve(*host, nullptr, set, pool_->clock().now(), made); !ok) return ok;
     charge = made.replicas.split(bytes());
   }
   const base::Lock lock(mutex_);
@@ -271,7 +271,7 @@ Result<std::byte*> ArrayState::on_host(const IntervalSet& elements, Instant unti
 
 Result<void> ArrayState::fetch(const std::shared_ptr<device::BufferBase>& from, const IntervalSet& elements,
                                const std::vector<device::TimelinePoint>& fills, Instant until) {
-  auto lease = pool_->lease_for(*from->device(), until);
+  auto lease = pool_->leases().lease_for(*from->device(), until);
   if (!lease) return std::move(lease).error();
   device::Lane& lane = base::state_of(*lease)->lane();
   for (const device::TimelinePoint& fill : fills) lane.wait_for(fill);
@@ -303,7 +303,7 @@ Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, con
   }
   const device::BufferRequest request{.bytes = bytes(),
                                       .use = device::MemoryUse::device,
-                                      .account = pool_->account_on(device),
+                                      .account = pool_->accounts().of(device),
                                       .reserved = reserved};
   auto buffer = room == Room::make ? device.allocate(request) : device.create_buffer(request);
   if (!buffer) return std::move(buffer).error();
@@ -320,7 +320,7 @@ Result<ArrayState::Placed> ArrayState::on_device(device::DeviceBase& device, con
     placed = {replica.buffer, elements.without(replica.valid), fills_of(replica, elements)};
   }
   if (is_new) device.add_reclaimable(weak_from_this());
-  pool_->note_memory(device);
+  pool_->accounts().note_pressure(device);
   return placed;
 }
 
@@ -373,7 +373,7 @@ Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
   if (!is_idle(replica, ended) || !only_on(device.ref(), replica.valid).empty()) return {};
   replica.valid.clear();
   freed = std::move(replica.buffer);
-  pool_->count_eviction();
+  pool_->accounts().count_eviction();
   return bytes();
 }
 
@@ -399,11 +399,11 @@ void ArrayState::move_buffers(device::DeviceBase& device) noexcept try {
     valid = found->second.valid;
     use = found->second.last_use;
   }
-  auto lease = pool_->lease_copies(device.ref());
+  auto lease = pool_->leases().lease_copies(device.ref());
   if (!lease) return;
   auto to = device.create_buffer({.bytes = bytes(),
                                   .use = device::MemoryUse::device,
-                                  .account = pool_->account_on(device),
+                                  .account = pool_->accounts().of(device),
                                   .only_spare = true,
                                   .is_overwritten = valid.contains(all())});
   if (!to) return;
@@ -451,7 +451,7 @@ Result<std::shared_ptr<device::BufferBase>> ArrayState::transfer_to(device::Devi
     if (!mine) return std::move(mine).error();
     if (!mine->empty()) {
       Result<void> done;
-      if (auto lease = pool_->lease_for(device, until)) {
+      if (auto lease = pool_->leases().lease_for(device, until)) {
         device::Lane& lane = base::state_of(*lease)->lane();
         for (const device::TimelinePoint& fill : placed->fills) lane.wait_for(fill);
         for (const Interval& one : *mine)

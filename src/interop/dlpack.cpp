@@ -218,7 +218,7 @@ Result<Managed*> export_tensor(const AnyArray& handle, const DlpackExport& how) 
                             name(array->element()), array->element_size()));
   auto place = dl_device_of(how.on);
   if (!place) return std::move(place).error();
-  const std::vector<Device> devices = array->pool()->devices();
+  const std::vector<Device> devices = array->pool()->fleet().devices();
   if (how.on && index_among(devices, how.on) < 0)
     return Error(Errc::invalid_argument,
                  base::text("Device '{}' does not belong to the array's runtime.", how.on.id()));

@@ -102,6 +102,12 @@ Result<std::shared_ptr<device::DeviceBase>> open_adapter(device::Adapter& adapte
   return opened;
 }
 
+bool is_same_adapter(const AdapterInfo& found, const AdapterInfo& known, std::string_view id) noexcept {
+  if (found.backend != known.backend) return false;
+  return found.device_uuid == Uuid{} && known.device_uuid == Uuid{} ? found.id == id
+                                                                    : found.device_uuid == known.device_uuid;
+}
+
 void refuse(AdapterInfo& adapter, const Error& reason) {
   adapter.usable = false;
   adapter.reason = reason.sentence();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/backend.hpp"
@@ -32,6 +33,10 @@ Result<std::vector<device::Discovered>> find_adapters(const std::vector<std::str
 /// Opens an adapter, names it `id`, and has `qualifier` check it, unless that is null.
 Result<std::shared_ptr<device::DeviceBase>> open_adapter(device::Adapter& adapter, const std::string& id,
                                                          device::Qualifier* qualifier);
+
+/// Returns whether an adapter that was found is that of `known`. If they have no UUID, `id` is the
+/// id that its backend gave it.
+bool is_same_adapter(const AdapterInfo& found, const AdapterInfo& known, std::string_view id) noexcept;
 
 /// Marks an adapter as not usable.
 void refuse(AdapterInfo& adapter, const Error& reason);

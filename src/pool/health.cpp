@@ -9,7 +9,7 @@
 #include "base/internals.hpp"
 #include "base/text.hpp"
 #include "pool/discovery.hpp"
-#include "pool/pool.hpp"
+#include "pool/fleet.hpp"
 
 namespace wye::inline v0::pool {
 namespace {
@@ -53,209 +53,175 @@ Result<void> probe(device::DeviceBase& device) {
 
 }  // namespace
 
-void Pool::note_loss(std::size_t device) noexcept {
+bool Fleet::is_lost(std::size_t device) const noexcept {
+  const Member& member = members_[device];
+  if (!member.is_replaceable) return base::state_of(member.device)->lost();
+  const base::Lock lock = lock_here();
+  return base::state_of(member.device)->lost();
+}
+
+void Fleet::note_loss(std::size_t device) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  note_loss_locked(device);
+  note_loss_locked(members_[device]);
 }
 
-void Pool::note_loss_locked(std::size_t device) noexcept {
-  const Error* const lost = base::state_of(devices_[device])->lost();
-  if (!lost || health_[device].state != DeviceHealth::healthy) return;
-  quarantine_locked(device, *lost);
-  if (qualifier_) qualifier_->note_loss(*base::state_of(devices_[device]));
+void Fleet::note_loss_locked(Member& member) noexcept {
+  const Error* const lost = base::state_of(member.device)->lost();
+  if (!lost || member.health != DeviceHealth::healthy) return;
+  quarantine_locked(member, *lost);
+  if (qualifier_) qualifier_->note_loss(*base::state_of(member.device));
 }
 
-bool Pool::note_losses(const Wanted& wanted) noexcept {
+bool Fleet::note_losses(const DeviceFilter& filter) noexcept {
+  bool has_candidate = false;
+  for (std::size_t d = 0; d < size(); ++d) {
+    if (!is_able(d, filter)) continue;
+    if (is_lost(d))
+      note_loss(d);
+    else
+      has_candidate = true;
+  }
+  return !has_candidate;
+}
+
+void Fleet::quarantine(std::size_t device, const Error& why) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  for (std::size_t d = 0; d < device_count(); ++d)
-    if (is_able(d, wanted)) note_loss_locked(d);
-  return !has_candidate(wanted);
+  if (members_[device].health == DeviceHealth::probing) quarantine_locked(members_[device], why);
+  probed_.wake_all();
 }
 
-void Pool::quarantine_locked(std::size_t device, const Error& why) noexcept {
-  Health& health = health_[device];
-  health.last_fault = why;
-  health.completed = 0;
-  ++health.failures;
-  health.state = is_replaceable_[device] && health.failures <= most_failures ? DeviceHealth::quarantined
-                                                                             : DeviceHealth::dead;
-  health.probe_at = clock_->now() + back_off(health.failures);
-  if (health.state != DeviceHealth::dead) has_lost_.store(true, std::memory_order_relaxed);
+void Fleet::quarantine_locked(Member& member, const Error& why) noexcept {
+  member.last_fault = why;
+  member.completed = 0;
+  ++member.failures;
+  member.health = member.is_replaceable && member.failures <= most_failures ? DeviceHealth::quarantined
+                                                                            : DeviceHealth::dead;
+  member.probe_at = clock_->now() + back_off(member.failures);
+  if (member.health != DeviceHealth::dead) has_lost_.store(true, std::memory_order_relaxed);
 }
 
-Suspicion Pool::suspicion_locked(std::size_t device) const noexcept {
-  if (std::any_of(unfinished_.begin(), unfinished_.end(),
-                  [&](const Unfinished& one) { return one.context->device == device && !one.work.empty(); }))
-    return Suspicion::unfinished_work;
-  const Instant until = silicon_[silicon_of_[device]].watch->suspect_until;
+Suspicion Fleet::suspicion(std::size_t device) const noexcept {
+  const Member& member = members_[device];
+  if (member.unfinished.load(std::memory_order_relaxed) != 0) return Suspicion::unfinished_work;
+  const Instant until = processors_[member.processor].suspect_until.load(std::memory_order_relaxed);
   return until != Instant::min() && clock_->now() < until ? Suspicion::memory_errors : Suspicion::none;
 }
 
-void Pool::update_suspects_locked() noexcept {
-  for (std::size_t d = 0; d < device_count(); ++d)
-    suspicions_[d].store(suspicion_locked(d), std::memory_order_relaxed);
-}
-
-Suspicion Pool::current_suspicion(std::size_t device) noexcept {
-  std::vector<std::unique_ptr<device::Lane>> finished;  // destroyed after the lock
-  const base::Lock lock = base::lock_soon(mutex_);
-  try {
-    finished = collect_finished();
-  } catch (const std::bad_alloc&) {  // they stay
-  }
-  update_suspects_locked();
-  return suspicions_[device].load(std::memory_order_relaxed);
-}
-
-void Pool::read_monitor(std::size_t device, Instant now) noexcept try {
-  SharedSilicon& one = silicon_[silicon_of_[device]];
-  SharedSilicon::Watch& watch = *one.watch;
-  Instant due = watch.next_reading.load(std::memory_order_relaxed);
+void Fleet::read_monitor(std::size_t device, Instant now) noexcept try {
+  const std::size_t p = members_[device].processor;
+  Processor& processor = processors_[p];
+  Instant due = processor.next_reading.load(std::memory_order_relaxed);
   const Instant next =
-      options_.monitor_period >= Instant::max() - now ? Instant::max() : now + options_.monitor_period;
-  if (now < due || !watch.next_reading.compare_exchange_strong(due, next)) return;
+      options_->monitor_period >= Instant::max() - now ? Instant::max() : now + options_->monitor_period;
+  if (now < due || !processor.next_reading.compare_exchange_strong(due, next)) return;
   Monitoring read;  // of the first device of the processor that has a value
-  for (std::size_t d = 0; d < device_count() && !read.uncorrected_errors.value && !read.slowed_by_heat.value;
-       ++d)
-    if (silicon_of_[d] == silicon_of_[device]) read = this->device(d).monitor();
+  for (std::size_t d = 0; d < size() && !read.uncorrected_errors.value && !read.slowed_by_heat.value; ++d)
+    if (members_[d].processor == p) read = this->device(d).monitor();
   // A monitor that lacks both values at first has none later.
   if (due == Instant::min() && !read.uncorrected_errors.value && !read.slowed_by_heat.value)
-    return watch.next_reading.store(Instant::max(), std::memory_order_relaxed);
-  const std::string& name = one.silicon->name();
+    return processor.next_reading.store(Instant::max(), std::memory_order_relaxed);
+  const std::string& name = processor.silicon->name();
   std::vector<Error> faults;
   {
     const base::Lock lock = base::lock_soon(mutex_);
     const auto errors = read.uncorrected_errors.value;
-    if (errors && watch.memory_errors && *errors > *watch.memory_errors) {
-      watch.suspect_until = now + distrust;
+    if (errors && processor.memory_errors && *errors > *processor.memory_errors) {
+      processor.suspect_until.store(now + distrust, std::memory_order_relaxed);
       faults.emplace_back(
           Errc::corrupt,
           base::text("Processor '{}' has had {} memory errors since its driver was loaded that "
                      "ECC could not correct (before: {}).",
-                     name, *errors, *watch.memory_errors));
+                     name, *errors, *processor.memory_errors));
     }
-    if (errors) watch.memory_errors = errors;
+    if (errors) processor.memory_errors = errors;
     const bool is_hot = read.slowed_by_heat.value.value_or(false);
-    if (is_hot && !watch.is_hot)
+    if (is_hot && !processor.is_hot)
       faults.emplace_back(Errc::unavailable,
                           base::text("Processor '{}' runs with reduced clocks because of its temperature "
                                      "({} degrees Celsius).",
                                      name, read.temperature.value.value_or(0)));
-    watch.is_hot = is_hot;
-    for (const Error& fault : faults) note_fault_locked(one, fault);
-    if (watch.suspect_until != Instant::min()) update_suspects_locked();
+    processor.is_hot = is_hot;
+    for (const Error& fault : faults)
+      for (std::size_t d = 0; d < size(); ++d)
+        if (members_[d].processor == p) members_[d].last_fault = fault;
   }
   for (const Error& fault : faults) log_.write(LogLevel::warning, "pool", fault.sentence());
 } catch (const std::bad_alloc&) {  // a later reading finds the errors
 }
 
-void Pool::note_fault_locked(const SharedSilicon& one, const Error& fault) noexcept {
-  for (std::size_t d = 0; d < device_count(); ++d)
-    if (&silicon_[silicon_of_[d]] == &one) health_[d].last_fault = fault;
-}
-
-void Pool::note_completion(std::size_t device) noexcept {
+void Fleet::note_completion(std::size_t device) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  Health& health = health_[device];
-  if (health.failures == 0 || health.state != DeviceHealth::healthy || ++health.completed < jobs_to_trust)
+  Member& member = members_[device];
+  if (member.failures == 0 || member.health != DeviceHealth::healthy || ++member.completed < jobs_to_trust)
     return;
-  health.failures = 0;
+  member.failures = 0;
   has_lost_.store(
-      std::any_of(health_.begin(), health_.end(), [](const Health& one) { return one.failures != 0; }),
+      std::any_of(members_.begin(), members_.end(), [](const Member& one) { return one.failures != 0; }),
       std::memory_order_relaxed);
 }
 
-bool Pool::recover_all(bool waits) noexcept {
-  for (std::size_t d = 0; d < device_count(); ++d) {
-    {
-      base::Lock lock = base::lock_soon(mutex_);
-      Health& health = health_[d];
-      if (waits) probed_.wait(lock, Instant::max(), [&] { return health.state != DeviceHealth::probing; });
-      if (closed_ || health.state != DeviceHealth::quarantined || clock_->now() < health.probe_at) continue;
-      health.state = DeviceHealth::probing;
-    }
-    probe_again(d);
-  }
+bool Fleet::begin_probe(std::size_t device, bool waits) noexcept {
+  Member& member = members_[device];
+  base::Lock lock = base::lock_soon(mutex_);
+  if (waits) probed_.wait(lock, Instant::max(), [&] { return member.health != DeviceHealth::probing; });
+  if (member.health != DeviceHealth::quarantined || clock_->now() < member.probe_at) return false;
+  member.health = DeviceHealth::probing;
   return true;
 }
 
-void Pool::probe_again(std::size_t device) noexcept {
-  try {
-    recover(device);
-  } catch (const std::bad_alloc&) {
-    const base::Lock lock = base::lock_soon(mutex_);
-    if (health_[device].state == DeviceHealth::probing) quarantine_locked(device, no_memory_);
-    probed_.wake_all();
-  }
+bool Fleet::begin_probe_with(std::size_t device, std::shared_ptr<device::Adapter> adapter) noexcept {
+  Member& member = members_[device];
+  base::Lock lock = base::lock_soon(mutex_);
+  note_loss_locked(member);
+  probed_.wait(lock, Instant::max(), [&] { return member.health != DeviceHealth::probing; });
+  const bool returns = member.health == DeviceHealth::dead && member.is_replaceable && adapter;
+  if (member.health != DeviceHealth::quarantined && !returns) return false;
+  if (adapter) member.adapter.swap(adapter);
+  if (returns) member.failures = 0;
+  member.health = DeviceHealth::probing;
+  return true;
 }
 
-/// Opens a device that is being probed again. Throws: std::bad_alloc; if it is still being probed
-/// then, nothing has changed.
-void Pool::recover(std::size_t device) {
-  std::vector<std::unique_ptr<device::Lane>> ended;  // destroyed after the lock
-  const Result<Device> opened = open_again(device);
-  const Device old = this->device(device);
-  {
-    const base::Lock lock = base::lock_soon(mutex_);
-    if (opened)
-      replace_locked(device, *opened, ended);
-    else
-      quarantine_locked(device, opened.error());
-    probed_.wake_all();
-  }
-  if (!opened) return;
-  ended.clear();
-  log_.write(LogLevel::warning, "pool",
-             base::text("Device '{}' was lost and has been opened again.", infos_[device].id));
-  // Cached kernels and spare replicas hold the old device.
-  (void)base::state_of(old)->reclaim(IdleMemory::replicas, Bytes{~std::uint64_t{0}});
-}
-
-Result<Device> Pool::open_again(std::size_t device) const {
+Result<Device> Fleet::open_again(std::size_t device) const {
+  const Member& member = members_[device];
   std::shared_ptr<device::Adapter> adapter;
   {
     const base::Lock lock = base::lock_soon(mutex_);
-    adapter = reopened_by_[device];  // `rescan` replaces it
+    adapter = member.adapter;  // `begin_probe_with` replaces it
   }
-  auto opened = open_adapter(*adapter, infos_[device].id, nullptr);
+  auto opened = open_adapter(*adapter, member.info.id, nullptr);
   if (!opened) return std::move(opened).error();
-  if ((*opened)->silicon() != silicon_[silicon_of_[device]].silicon)
+  if ((*opened)->silicon() != processors_[member.processor].silicon)
     return Error(Errc::unavailable,
-                 base::text("Device '{}' is on another processor since it was lost.", infos_[device].id));
+                 base::text("Device '{}' is on another processor since it was lost.", member.info.id));
   if (qualifier_)
     if (auto trusted = qualifier_->qualify(*opened); !trusted) return std::move(trusted).error();
   if (auto good = probe(**opened); !good)
     return std::move(good).error().with_context(
-        base::text("while checking device '{}', which was opened again", infos_[device].id));
+        base::text("while checking device '{}', which was opened again", member.info.id));
   return Device(*std::move(opened));
 }
 
-void Pool::replace_locked(std::size_t device, Device opened,
-                          std::vector<std::unique_ptr<device::Lane>>& ended) {
-  ended.reserve(contexts_[device].size() + 1);
-  base::state_of(opened)->add_reclaimable(weak_from_this());
-  const auto end_lane = [&](Context& context) {
-    if (context.leased) return;  // the thread that leased it opens its lane
-    context.refused = false;
-    context.on = {};
-    if (!context.lane) return;
-    ended.push_back(std::move(context.lane));
-    context.has_lane = false;
-  };
-  for (const auto& context : contexts_[device]) end_lane(*context);
-  end_lane(*copying_[device]);
-  warm_[device] = nullptr;
-  refs_[device].store(base::state_of(opened)->ref().generation, std::memory_order_release);
-  {
-    const base::Lock lock = base::lock_soon(devices_mutex_);
-    devices_[device] = std::move(opened);
-  }
-  Health& health = health_[device];
-  health.state = DeviceHealth::healthy;
-  ++health.generation;
-  ++recoveries_;
-  offer_locked(device);
-  wake_all();
+void Fleet::install(std::size_t device, Device opened) noexcept {
+  Member& member = members_[device];
+  const base::Lock lock = base::lock_soon(mutex_);
+  member.opening.store(base::state_of(opened)->ref().generation, std::memory_order_release);
+  member.device = std::move(opened);
+  member.health = DeviceHealth::healthy;
+  ++member.generation;
+  recoveries_.fetch_add(1, std::memory_order_relaxed);
+  probed_.wake_all();
+}
+
+DeviceState Fleet::state_of(std::size_t device) const {
+  const Member& member = members_[device];
+  const base::Lock lock = base::lock_soon(mutex_);
+  return {.id = member.info.id,
+          .health = member.health == DeviceHealth::healthy && suspicion(device) != Suspicion::none
+                        ? DeviceHealth::suspect
+                        : member.health,
+          .generation = member.generation,
+          .last_fault = member.last_fault};
 }
 
 }  // namespace wye::pool

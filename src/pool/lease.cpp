@@ -22,16 +22,16 @@ void on_lane(pool::LeaseState& state, Command command) {
   try {
     command(state.lane());
   } catch (const std::bad_alloc&) {
-    state.lane().fail(state.pool->no_memory());
+    state.lane().fail(state.leases->no_memory());
   }
 }
 
 }  // namespace
 
 void Lease::End::operator()(pool::LeaseState* state) const noexcept {
-  // Another thread may lease the context, and so set `pool`, as soon as it is returned.
-  const std::shared_ptr<pool::Pool> pool = std::move(state->pool);
-  pool->give_back(*state->context);
+  // Another thread may lease the context, and so set `leases`, as soon as it is returned.
+  const std::shared_ptr<pool::Leases> leases = std::move(state->leases);
+  leases->give_back(*state->context);
 }
 
 Lease::Lease(Lease&& other) noexcept = default;
@@ -44,7 +44,7 @@ const std::string& Lease::id() const { return state_->context->id; }
 Result<Buffer> Lease::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size) {
   auto buffer =
       base::allocate(device(), count, element, element_size, state_->context->account, state_->context->tag);
-  state_->pool->note_memory(state_->context->device);
+  state_->leases->accounts().note_pressure(state_->context->device);
   return buffer;
 }
 
@@ -105,16 +105,16 @@ void Lease::signal(const SyncPoint& point) {
 }
 
 Result<void> Lease::wait(Deadline deadline) {
-  const Clock& clock = state_->pool->clock();
+  const Clock& clock = state_->leases->clock();
   const Instant until = base::parked_until(clock, deadline.at(clock));
   device::Lane& lane = state_->lane();
   try {
     return lane.wait(until);
   } catch (const std::bad_alloc&) {
-    lane.fail(state_->pool->no_memory());
+    lane.fail(state_->leases->no_memory());
     (void)lane.idle(until);
     lane.discard();  // the caller may free the targets of its downloads
-    return state_->pool->no_memory();
+    return state_->leases->no_memory();
   }
 }
 
@@ -130,7 +130,7 @@ Result<ContextPool> ContextPool::open(PoolOptions options, Headers headers) {
 }
 
 const std::vector<AdapterInfo>& ContextPool::adapters() const { return state_->adapters(); }
-std::vector<Device> ContextPool::devices() const { return state_->devices(); }
+std::vector<Device> ContextPool::devices() const { return state_->fleet().devices(); }
 
 Result<std::vector<AdapterInfo>> ContextPool::rescan() {
   try {
@@ -153,7 +153,7 @@ std::vector<ContextInfo> ContextPool::contexts() const {
   std::vector<ContextInfo> list;
   {
     const base::Lock still = state_->freeze();
-    list = state_->contexts_locked();
+    list = state_->leases().contexts_locked();
   }
   state_->add_reserved(list);
   return list;

@@ -21,7 +21,7 @@ bool Core::may_share(const Record& record) const {
   if (job.size() != 1) return false;
   const detail::Programs& programs = base::programs_of(job[0]);
   Device copy;
-  const device::DeviceBase& device = *base::state_of(pool_->device(record.queue - 1, copy));
+  const device::DeviceBase& device = *base::state_of(pool_->fleet().device(record.queue - 1, copy));
   const auto only = only_variant_on(device, programs);
   if (!only || programs[*only]->current().is_native(device)) return false;
   Bytes copied;
@@ -67,8 +67,8 @@ Result<void> Core::record_batch(Record& leader) const {
       binding.join_launch(*first, number);
     }
     number = (number + 1) % one->launch_size;
-    if (auto ok =
-            binding.bind(lane, context.account, pool_->tag_account(attempt.device, one->tag()), attempt.park);
+    if (auto ok = binding.bind(lane, context.account, pool_->accounts().of_tag(attempt.device, one->tag()),
+                               attempt.park);
         !ok)
       return ok;
   }

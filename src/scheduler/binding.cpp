@@ -351,7 +351,7 @@ Bytes Binding::prefetch(pool::Pool& pool) {
     if (!placed || placed->missing.empty()) continue;
     use.source = use.array->source_for(device, placed->missing);
     if (!use.source && !use.array->missing_on_host(placed->missing).empty()) continue;
-    if (!lease && !(lease = pool.lease_copies(device.ref()))) break;
+    if (!lease && !(lease = pool.leases().lease_copies(device.ref()))) break;
     device::Lane& lane = base::state_of(*lease)->lane();
     auto mine = use.array->begin_fill(device, use.needed, placed->missing, Instant::min());
     if (!mine || mine->empty()) continue;  // another job copies it

@@ -129,7 +129,7 @@ std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& po
 std::string Core::abandon(Record& record) noexcept {
   const std::size_t index = record.tried_on.load(std::memory_order_relaxed);
   const std::string_view device =
-      index < pool_->device_count() ? std::string_view(pool_->info(index).id) : "no device yet";
+      index < pool_->fleet().size() ? std::string_view(pool_->fleet().info(index).id) : "no device yet";
   record.stop = true;
   record.settled_at = clock_->now();
   record.error = error_or(spare_.abandoned, [&] {

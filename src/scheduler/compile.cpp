@@ -315,7 +315,8 @@ void Compiler::arrange(const Dependencies& dependencies) {
 /// Refuses a plan that never fits into an account.
 Result<void> Compiler::check_size(std::size_t index, Bytes arrays, Bytes host, Bytes scratch) const {
   const Bytes all = arrays + host + scratch;
-  for (const silicon::MemoryAccount* account = core_.pool().account_on(*base::state_of(device(index))).get();
+  for (const silicon::MemoryAccount* account =
+           core_.pool().accounts().of(*base::state_of(device(index))).get();
        account; account = account->parent().get())
     if (account->limit() < all)
       return Error(
@@ -399,7 +400,7 @@ Result<void> Compiler::reserve(const Operands& operands) {
   for (const auto& [index, all] : regions)
     for (const auto& [first, last] : all) sums[index].host += Bytes{static_cast<std::uint64_t>(last - first)};
   for (const Block& block : blocks) sums[block.device].scratch += block.bytes;
-  to.accounts.assign(core_.pool().device_count(), nullptr);
+  to.accounts.assign(core_.pool().fleet().size(), nullptr);
   const auto context = [&](std::size_t index) {
     const PlanDescription::Device& of = sums[index];
     return base::text("while reserving {} on '{}' for graph '{}' (arrays {}, host memory {}, scratch {})",
@@ -410,7 +411,7 @@ Result<void> Compiler::reserve(const Operands& operands) {
     if (auto ok = check_size(index, of.arrays, of.host, of.scratch); !ok) return ok;
     to.accounts[index] = std::make_shared<silicon::MemoryAccount>(
         base::text("graph '{}'", plan_.name), silicon::MemoryAccount::no_limit, silicon::AccountLevel::tag,
-        core_.pool().account_on(*base::state_of(device(index))));
+        core_.pool().accounts().of(*base::state_of(device(index))));
   }
   for (const auto& [index, array] : replicas) {
     if (device(index).info().features.has(Feature::host_memory)) {

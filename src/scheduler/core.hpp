@@ -201,7 +201,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// in this scheduler then.
   const Table& table() noexcept {
     const Table& last = *table_.load(std::memory_order_acquire);
-    return last.choices.size() == pool_->device_count() ? last : add_devices();
+    return last.choices.size() == pool_->fleet().size() ? last : add_devices();
   }
   const Table& add_devices() noexcept;
   void add_table();
@@ -262,7 +262,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// for its other jobs, and host functions use the memory of the caller.
   bool ends_in_flight(const Record& record) const noexcept {
     return record.stop && !record.batch &&
-           !pool_->info(record.attempt->device).features.has(Feature::host_memory);
+           !pool_->fleet().info(record.attempt->device).features.has(Feature::host_memory);
   }
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
   std::shared_ptr<Record> end_callback_locked(Record& record) noexcept;

@@ -20,8 +20,8 @@ void append_once(std::string& text, const std::string& sentence) {
 
 /// Returns why a device did not run a job.
 std::string Core::describe(const Record& record, const Decision& decision) const {
-  const AdapterInfo& info = pool_->info(decision.device);
-  const std::string& ran_on = pool_->info(record.device).id;
+  const AdapterInfo& info = pool_->fleet().info(decision.device);
+  const std::string& ran_on = pool_->fleet().info(record.device).id;
   switch (decision.code) {
     case RefusalCode::none:
     case RefusalCode::unusable_adapter: return info.reason;
@@ -29,7 +29,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
     case RefusalCode::device_lost:
     case RefusalCode::attempt_failed: {
       if (const Error* const own = decision.error()) return own->sentence();
-      const Device device = pool_->device(decision.device);
+      const Device device = pool_->fleet().device(decision.device);
       const Error* const lost =
           decision.code == RefusalCode::device_lost ? base::state_of(device)->lost() : nullptr;
       if (lost) return lost->sentence();
@@ -42,8 +42,8 @@ std::string Core::describe(const Record& record, const Decision& decision) const
           "Kernel '{}' was in flight there at {} losses of the device, and has not completed since.",
           decision.detail->program->name(), Blame::most_losses);
     case RefusalCode::kernel_unsupported: {
-      const auto why =
-          decision.detail->program->current().refusal(*base::state_of(pool_->device(decision.device)));
+      const auto why = decision.detail->program->current().refusal(
+          *base::state_of(pool_->fleet().device(decision.device)));
       if (why) return why->sentence();
       // The kernel was replaced after the decision (hot reload).
       return base::text("Kernel '{}' had no source for '{}'.", decision.detail->program->name(), info.id);
@@ -74,7 +74,7 @@ Explanation Core::explain(const Record& record) const {
   if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
   if (!record.is_settled) return explanation;
   const auto add = [&](const Decision& decision) {
-    const AdapterInfo& info = pool_->info(decision.device);
+    const AdapterInfo& info = pool_->fleet().info(decision.device);
     explanation.candidates.push_back(
         {info.id, info.name, decision.verdict,
          decision.verdict == Candidate::Verdict::ran
@@ -101,12 +101,12 @@ std::string Core::reason(const Record& record) const {
   std::string text = placement_reason(record);
   for (std::size_t i = 0; record.extras && i < record.extras->passed_over.size(); ++i) {
     const device::Program& program = *record.extras->passed_over[i];
-    if (const auto why = program.current().passed_over(*base::state_of(pool_->device(record.device))))
+    if (const auto why = program.current().passed_over(*base::state_of(pool_->fleet().device(record.device))))
       append_once(text, " " + why->sentence());
   }
   for (std::size_t i = 0; record.extras && i < record.extras->early_loop_ends.size(); ++i)
     append_once(text, " " + device::early_loop_ends(record.extras->early_loop_ends[i]->name(),
-                                                    pool_->info(record.device)));
+                                                    pool_->fleet().info(record.device)));
   for (const VariantChoice& choice : variants(record)) append_once(text, scheduler::text(choice));
   if (record.batch_size > 1)
     text += base::text(" It was submitted together with {} other job{}{}.", record.batch_size - 1,
@@ -129,7 +129,7 @@ std::vector<KernelCode> Core::code(const Record& record) const {
   std::vector<KernelCode> code;
   if (origin_.is_inherited() || record.plan_run || record.job.size() == 0) return code;
   if (record.extras && record.extras->plan) return code;
-  const Device device = pool_->device(record.device);
+  const Device device = pool_->fleet().device(record.device);
   const auto add = [&](const device::Program& program) {
     code.push_back(program.current().code(*base::state_of(device)));
   };
@@ -142,11 +142,11 @@ std::vector<KernelCode> Core::code(const Record& record) const {
 
 /// Returns why the device of a completed job was chosen.
 std::string Core::placement_reason(const Record& record) const {
-  const AdapterInfo& info = pool_->info(record.device);
+  const AdapterInfo& info = pool_->fleet().info(record.device);
   std::string text;
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
-    text += base::text("{} failed: {} ", pool_->info(decision.device).id, describe(record, decision));
+    text += base::text("{} failed: {} ", pool_->fleet().info(decision.device).id, describe(record, decision));
   }
   if (!text.empty()) return text + base::text("'{}' was next.", info.id);
   if (record.extras && record.extras->plan) return reason_of(*record.extras->plan);
@@ -154,7 +154,8 @@ std::string Core::placement_reason(const Record& record) const {
   if (record.row->devices.size() == 1) return base::text("'{}' is the only device.", info.id);
   for (const Decision& decision : record.decisions) {
     if (decision.verdict == Candidate::Verdict::ran) break;
-    text += base::text("{} refused: {} ", pool_->info(decision.device).id, describe(record, decision));
+    text +=
+        base::text("{} refused: {} ", pool_->fleet().info(decision.device).id, describe(record, decision));
   }
   const Row& row = *record.row;
   const std::string work = base::text("{} work of {}", record.job.type().name, to_string(record.size));
@@ -168,7 +169,7 @@ std::string Core::placement_reason(const Record& record) const {
       any = true;
       if (row.choices[device].emulated)
         absent += base::text("{}'{}' runs on the CPU and comes last", absent.empty() ? "" : ", ",
-                             pool_->info(device).id);
+                             pool_->fleet().info(device).id);
     }
     if (!any) absent += base::text("{}'{}' has no usable device", absent.empty() ? "" : ", ", backend);
   }

@@ -12,7 +12,10 @@ namespace wye::inline v0::scheduler {
 /// std::bad_alloc.
 void Core::add_table() {
   std::vector<Choice> choices;
-  for (const AdapterInfo& info : pool_->infos()) choices.push_back({info.backend, device::is_emulated(info)});
+  for (std::size_t d = 0; d < pool_->fleet().size(); ++d) {
+    const AdapterInfo& info = pool_->fleet().info(d);
+    choices.push_back({info.backend, device::is_emulated(info)});
+  }
   auto made = std::make_unique<const Table>(options_.preferences, std::move(choices));
   const base::Lock lock = base::lock_soon(mutex_);
   const Table* const last = table_.load(std::memory_order_relaxed);
@@ -20,8 +23,8 @@ void Core::add_table() {
   tables_.push_back(std::move(made));
   while (queues_.size() <= tables_.back()->choices.size()) {  // within the reserved memory
     Queue& queue = queues_.emplace_back();
-    queue.limit = pool_->lanes_per_device();
-    queue.staged_limit = pool_->lanes_per_device() * (options_.committed_per_lane - 1);
+    queue.limit = pool_->options().lanes_per_device;
+    queue.staged_limit = pool_->options().lanes_per_device * (options_.committed_per_lane - 1);
   }
   table_.store(tables_.back().get(), std::memory_order_release);
 }

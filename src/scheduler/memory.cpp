@@ -17,14 +17,14 @@ namespace wye::inline v0::scheduler {
 Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now) {
   const pool::WorkingSet set = attempt.binding.working_set();
   if (set.all() == Bytes{}) return {};
-  const auto tag = pool_->tag_account(attempt.device, record.tag());
-  if (const auto limit = pool_->limit_of(attempt.device, tag.get(), set)) {
+  const auto tag = pool_->accounts().of_tag(attempt.device, record.tag());
+  if (const auto limit = pool_->accounts().limit_of(attempt.device, tag.get(), set)) {
     const base::Sizes size(limit->needed, limit->limit);
     return Error(limit->code,
                  base::text("{} needs {} on '{}'; the {} is {}.", record.subject(), size(limit->needed),
-                            pool_->info(attempt.device).id, limit->of, size(limit->limit)));
+                            pool_->fleet().info(attempt.device).id, limit->of, size(limit->limit)));
   }
-  auto reserved = pool_->reserve(attempt.device, tag, set, now, attempt.binding.reservation());
+  auto reserved = pool_->accounts().reserve(attempt.device, tag, set, now, attempt.binding.reservation());
   if (!reserved) {
     record.lacks_memory = true;
     record.lacks_tag_memory = tag && tag->find_full(set.own) && record.counts_for_tag;
@@ -53,7 +53,7 @@ bool Core::wait_for_memory(Record& record) noexcept {
     return false;
   }
   TagState* const tag = std::exchange(record.lacks_tag_memory, false) ? record.tag_state : nullptr;
-  const bool is_shared = tag || pool_->note_shortage(record.decisions.back().device);
+  const bool is_shared = tag || pool_->accounts().note_shortage(record.decisions.back().device);
   const Instant now = Clock::steady().now();
   if (shortage->waits == 0) shortage->since = now;
   std::uint64_t seed = record.sequence * 0x9e3779b97f4a7c15 + shortage->waits;
@@ -67,7 +67,7 @@ bool Core::wait_for_memory(Record& record) noexcept {
   MemoryPause& pause = tag ? tag->pause : queue.pause;
   const std::uint32_t others = (tag ? tag->running : queue.committed) - 1;
   if (others <= (record.queue == on_threads && !tag ? blocked_ : 0)) {
-    const bool may_wait = is_shared ? now - shortage->since < pool_->lease_timeout()
+    const bool may_wait = is_shared ? now - shortage->since < pool_->options().lease_timeout
                                     : !pause.has_no_memory && shortage->retries < most_retries;
     if (!may_wait || (tag && pause.has_no_memory)) {
       pause.has_no_memory = true;

@@ -100,7 +100,7 @@ Result<std::shared_ptr<PlanState>> Core::compile(const GraphState& graph, const 
   });
   if (has_other_memory) plan->order = data::ArrayState::make(pool_, {}, 1, ElementType::uint8, 1);
   // A plan stays where its steps are placed now: lost devices are opened again first.
-  for (std::size_t d = 0; d < pool_->device_count(); ++d) pool_->note_loss(d);
+  for (std::size_t d = 0; d < pool_->fleet().size(); ++d) pool_->note_loss(d);
   (void)pool_->recover_lost(true);
   Compiler compiler(*plan, options.deadline.at(provider_->clock()));
   auto snapshot = compiler.compile(std::make_shared<const Replacements>(),

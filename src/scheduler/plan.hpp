@@ -257,7 +257,7 @@ struct PlanRun {
 class Compiler {
  public:
   Compiler(PlanState& plan, Instant ready_by)
-      : plan_(plan), core_(*plan.core), devices_(core_.pool().devices()), ready_by_(ready_by) {}
+      : plan_(plan), core_(*plan.core), devices_(core_.pool().fleet().devices()), ready_by_(ready_by) {}
   /// Compiles the plan with some arguments. `placement` names the device of each step, if it is not
   /// null.
   Result<std::shared_ptr<const PlanSnapshot>> compile(std::shared_ptr<const Replacements> replacements,

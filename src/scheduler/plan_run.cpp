@@ -60,7 +60,7 @@ std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
 /// a thread meanwhile.
 std::size_t Core::queue_of(const PlanRun& run) const {
   for (const Segment& segment : run.snapshot->compiled->segments)
-    if (pool_->info(segment.device).features.has(Feature::host_memory)) return on_threads;
+    if (pool_->fleet().info(segment.device).features.has(Feature::host_memory)) return on_threads;
   return 1 + run.snapshot->compiled->segments.front().device;
 }
 
@@ -249,7 +249,8 @@ Result<void> Core::submit_segment(Record& record, const StopToken& stop) {
   auto recorded = take_recorded(*run.plan, *run.snapshot, run.segment);
   if (!recorded) return std::move(recorded).error();
   // The thread that runs a segment of the CPU waits for it, and runs its commands itself.
-  lane.submit((*recorded)->sequence, stop, pool_->info(attempt.device).features.has(Feature::host_memory));
+  lane.submit((*recorded)->sequence, stop,
+              pool_->fleet().info(attempt.device).features.has(Feature::host_memory));
   attempt.began |= !lane.failure();
   attempt.context().dispatches.fetch_add(run.snapshot->compiled->segments[run.segment].dispatches.size(),
                                          std::memory_order_relaxed);

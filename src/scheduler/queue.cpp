@@ -31,12 +31,12 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       clock_(options_.clock ? options_.clock : &pool_->clock()),
       log_(options_.log),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
-      tags_(options_.tags, pool_->tag_budgets(), options_.order == JobOrder::fair_shares),
-      completed_on_(pool_->device_limit()),
+      tags_(options_.tags, pool_->options().tag_memory, options_.order == JobOrder::fair_shares),
+      completed_on_(pool_->fleet().limit()),
       recent_(options_.recent),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
                Job::failed("job", workload_types::custom, spare_.out_of_memory)) {
-  queues_.reserve(1 + pool_->device_limit());
+  queues_.reserve(1 + pool_->fleet().limit());
   queues_.resize(1);
   queues_[on_threads].limit = options_.concurrent_jobs;
   add_table();
@@ -218,7 +218,7 @@ void Core::push_locked(std::shared_ptr<Record> record) {
 std::size_t Core::queue_of(Record& record) const {
   if (record.plan_run) return queue_of(*record.plan_run);
   const Decision* const first = record.job.is_build() ? nullptr : next_device(record);
-  if (!first || pool_->info(first->device).features.has(Feature::host_memory)) return on_threads;
+  if (!first || pool_->fleet().info(first->device).features.has(Feature::host_memory)) return on_threads;
   return 1 + first->device;
 }
 
@@ -634,7 +634,7 @@ SchedulerMetrics Core::metrics_locked() const {
   SchedulerMetrics metrics = metrics_;
   for (std::size_t device = 0; device < completed_on_.size(); ++device)
     if (completed_on_[device] != 0)
-      metrics.completed_by_backend[pool_->info(device).backend] += completed_on_[device];
+      metrics.completed_by_backend[pool_->fleet().info(device).backend] += completed_on_[device];
   return metrics;
 }
 

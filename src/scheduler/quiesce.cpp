@@ -60,7 +60,7 @@ Result<void> Core::quiesce(Deadline deadline) {
           Errc::timed_out,
           "0 jobs were left when the deadline of quiescing passed, but a build of a job that timed out "
           "still ran.");
-    if (!pool_->await_finished(base::parked_until(clock, until)))
+    if (!pool_->leases().await_finished(base::parked_until(clock, until)))
       return Error(
           Errc::timed_out,
           "0 jobs were left when the deadline of quiescing passed, but work that a job left in flight "

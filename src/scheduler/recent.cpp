@@ -46,7 +46,7 @@ void RecentJobs::add(const Record& record, bool has_run) noexcept {
   assign(entry.tag, record.tag());
 }
 
-std::vector<Placement> RecentJobs::list(std::span<const AdapterInfo> devices) const {
+std::vector<Placement> RecentJobs::list(const pool::Fleet& devices) const {
   std::vector<Placement> placements;
   placements.reserve(ring_.size());
   for (std::size_t i = 0; i < ring_.size(); ++i) {
@@ -66,7 +66,7 @@ std::vector<Placement> RecentJobs::list(std::span<const AdapterInfo> devices) co
     placement.jobs_in_launch = entry.jobs_in_launch;
     if (entry.error != Errc{}) placement.error = entry.error;
     for (const Tried& tried : std::span(entry.tried).first(entry.tried_count))
-      placement.decisions.push_back({devices[tried.device].id, tried.verdict, tried.code});
+      placement.decisions.push_back({devices.info(tried.device).id, tried.verdict, tried.code});
   }
   return placements;
 }
@@ -74,7 +74,7 @@ std::vector<Placement> RecentJobs::list(std::span<const AdapterInfo> devices) co
 std::vector<Placement> Core::recent() const {
   if (origin_.is_inherited()) return {};
   const base::Lock lock = freeze();
-  return recent_.list(pool_->infos());
+  return recent_.list(pool_->fleet());
 }
 
 }  // namespace scheduler

@@ -5,8 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
+
+#include "pool/fleet.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -22,7 +23,7 @@ class RecentJobs {
   /// Adds a record that settles. `has_run`: it had started.
   void add(const Record& record, bool has_run) noexcept;
   /// Returns the jobs, the oldest first.
-  std::vector<Placement> list(std::span<const AdapterInfo> devices) const;
+  std::vector<Placement> list(const pool::Fleet& devices) const;
 
  private:
   struct Tried {

@@ -201,7 +201,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   std::string reasons;
   bool lost = false;
   for (const Decision& decision : record.decisions) {
-    reasons += base::text(" {}: {}", pool_->info(decision.device).id, describe(record, decision));
+    reasons += base::text(" {}: {}", pool_->fleet().info(decision.device).id, describe(record, decision));
     lost |= decision.code == RefusalCode::device_lost || decision.code == RefusalCode::kernel_blamed;
   }
   const RefusalCode only = record.decisions.size() == 1 ? record.decisions[0].code : RefusalCode::none;
@@ -217,7 +217,8 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
 bool Core::recover_devices(Record& record, bool waits) const {
   if (!pool_->recover_lost(waits) || record.attempt || record.has_failed) return false;
   for (const Decision& decision : record.decisions) {
-    if (decision.code != RefusalCode::device_lost || base::state_of(pool_->device(decision.device))->lost())
+    if (decision.code != RefusalCode::device_lost ||
+        base::state_of(pool_->fleet().device(decision.device))->lost())
       continue;
     record.decisions.clear();
     record.next_candidate = 0;
@@ -233,7 +234,8 @@ void Core::warn_of_fallback(const Record& record, std::size_t device) {
     if (decision.verdict == Candidate::Verdict::failed) failed = &decision;
   log_.write(LogLevel::warning, "scheduler",
              base::text("{} falls back from '{}' to '{}': {}", record.subject(),
-                        pool_->info(failed->device).id, pool_->info(device).id, failed->error()->sentence()));
+                        pool_->fleet().info(failed->device).id, pool_->fleet().info(device).id,
+                        failed->error()->sentence()));
 }
 
 /// Returns why no device of the pool is named `on`, or nothing.
@@ -256,7 +258,7 @@ std::optional<Error> Core::target_error(std::string_view on) const {
 /// Refuses a device that is lost. Returns whether it did.
 bool Core::is_lost(Decision& decision) const noexcept {
   Device copy;
-  const Device& device = pool_->device(decision.device, copy);
+  const Device& device = pool_->fleet().device(decision.device, copy);
   const Error* lost = base::state_of(device)->lost();
   if (!lost) return false;
   pool_->note_loss(decision.device);
@@ -272,7 +274,7 @@ bool Core::is_lost(Decision& decision) const noexcept {
 Decision Core::consider(const Record& record, std::size_t index) const {
   Decision decision{.device = static_cast<std::uint32_t>(index)};
   Device copy;
-  const Device& device = pool_->device(index, copy);
+  const Device& device = pool_->fleet().device(index, copy);
   const std::string_view on = record.on();
   if (!on.empty() && on != device.info().id && on != device.info().backend) {
     decision.refuse(RefusalCode::not_requested);
@@ -319,7 +321,7 @@ void Core::pass(Record& record, std::size_t device) const noexcept {
 Result<Executable> Core::provide(Record& record, std::size_t index,
                                  const std::shared_ptr<const device::Program>& program, Instant ready_by) {
   Device copy;
-  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_->device(index, copy));
+  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_->fleet().device(index, copy));
   auto provided = record.job.is_build() ? provider_->make_ready(program, device, ready_by)
                                         : provider_->provide(program, device, ready_by);
   if (!provided) return std::move(provided).error();
@@ -334,7 +336,7 @@ Result<Step> Core::build(Record& record, std::size_t index, const Call& call, In
   std::optional<Step> built;
   std::optional<Error> why;
   const detail::Programs& programs = base::programs_of(call);
-  for (const std::size_t i : variants_on(*base::state_of(pool_->device(index)), programs)) {
+  for (const std::size_t i : variants_on(*base::state_of(pool_->fleet().device(index)), programs)) {
     if (built && !options_.measure_variants) break;
     auto executable = provide(record, index, programs[i], ready_by);
     if (executable)
@@ -358,7 +360,7 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
   };
   if (programs.size() == 1) return prepare_only(0);  // on any device
   Device copy;
-  const device::DeviceBase& device = *base::state_of(pool_->device(index, copy));
+  const device::DeviceBase& device = *base::state_of(pool_->fleet().device(index, copy));
   if (const auto only = only_variant_on(device, programs)) return prepare_only(*only);
   const std::shared_ptr<Trial> trial = trials_.of(call, index, device);
   std::optional<Error> why;  // the first failure
@@ -387,8 +389,8 @@ AttemptPointer Core::make_attempt(const Record& record, const Device& device, st
 /// only builds. It has a lane of its own unless it joins the batch of `leader`.
 Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attempt* leader) {
   Device copy;
-  const Device& device =
-      record.plan_run ? record.plan_run->snapshot->compiled->of_pool[index] : pool_->device(index, copy);
+  const Device& device = record.plan_run ? record.plan_run->snapshot->compiled->of_pool[index]
+                                         : pool_->fleet().device(index, copy);
   const Job& job = record.job;
   record.tried_on.store(static_cast<std::uint32_t>(index), std::memory_order_relaxed);
   const Instant until = record.time_limit >= Instant::max() - record.started
@@ -449,7 +451,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
   if (record.batch)
     if (auto ok = begin_batch(record, *attempt); !ok) return ok;
   const Instant asked = clock_ == &pool_->clock() ? lap : pool_->clock().now();
-  auto lease = pool_->lease_on(*base::state_of(device), asked);
+  auto lease = pool_->leases().lease_on(*base::state_of(device), asked);
   if (!lease) {
     if (lease.error() == Errc::timed_out)  // another device may be free
       return Error(Errc::unavailable, lease.error().sentence());
@@ -467,7 +469,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
 /// copies of the arrays that it reads. The job meets the same errors again when it runs, so they
 /// are dropped here.
 void Core::prepare_device(Record& record) noexcept {
-  const Device device = pool_->device(record.queue - 1);
+  const Device device = pool_->fleet().device(record.queue - 1);
   const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
   if (state->lost()) return;
   try {
@@ -501,8 +503,8 @@ Result<void> Core::record_steps(Record& record, const StopToken& stop) {
   pool::Context& context = attempt.context();
   device::Lane& lane = attempt.lane();
   if (record.plan_run) record.plan_run->plan->wait_for_work_in_flight(lane);
-  if (auto ok =
-          binding.bind(lane, context.account, pool_->tag_account(attempt.device, record.tag()), attempt.park);
+  if (auto ok = binding.bind(lane, context.account, pool_->accounts().of_tag(attempt.device, record.tag()),
+                             attempt.park);
       !ok) {
     record.lacks_memory = silicon::is_shortage(ok.error());
     return ok;
@@ -600,7 +602,7 @@ Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool det
 
 /// Tries a record on a device, or continues its attempt that has returned from there.
 Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool detaches) {
-  const AdapterInfo& device = pool_->info(index);
+  const AdapterInfo& device = pool_->fleet().info(index);
   const bool has_returned = record.attempt != nullptr;
   if (!has_returned) {
     auto begun = begin_attempt(record, index);

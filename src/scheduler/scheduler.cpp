@@ -248,7 +248,7 @@ Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline) {
   return scheduler::Core::wait_any(records, deadline);
 }
 
-const AdapterInfo& Outcome::device() const { return record_->core->pool().info(record_->device); }
+const AdapterInfo& Outcome::device() const { return record_->core->pool().fleet().info(record_->device); }
 Duration Outcome::queue_time() const { return record_->queue_time(); }
 Duration Outcome::build_time() const { return record_->build_time; }
 Duration Outcome::transfer_time() const { return record_->transfer_time; }

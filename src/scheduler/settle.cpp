@@ -71,7 +71,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   base::release_arguments(record.job);
   record.plan_run.reset();
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
-    (void)pool_->reclaim(*base::state_of(pool_->device(record.extras->prefetched_on)), Bytes{});
+    (void)pool_->leases().reclaim(*base::state_of(pool_->fleet().device(record.extras->prefetched_on)), Bytes{});
   if (from != State::waiting) fail_outputs(record);
   log_end(record);
   Continuations continuations = publish(record);
@@ -97,7 +97,7 @@ void Core::log_end(const Record& record) const noexcept {
                record.error ? base::text("{} ended with '{}': {}", record.subject(),
                                          name(record.error->code()), record.error->sentence())
                             : base::text("{} ran on '{}': {}", record.subject(),
-                                         pool_->info(record.device).id, reason(record)));
+                                         pool_->fleet().info(record.device).id, reason(record)));
   } catch (const std::bad_alloc&) {  // the log lacks a line
   }
 }

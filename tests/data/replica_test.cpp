@@ -35,7 +35,7 @@ struct Scene {
     const auto view = Array<std::uint8_t>(array).read(60s).value();
     return {view.begin(), view.end()};
   }
-  Bytes held(const device::DeviceBase& device) const { return pool->account_on(device)->held(); }
+  Bytes held(const device::DeviceBase& device) const { return pool->accounts().of(device)->held(); }
 };
 
 /// A job's turn with an array.

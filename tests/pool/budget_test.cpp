@@ -54,7 +54,7 @@ struct Report {
 Result<pool::Reservation> reserve(const ContextPool& pool, Bytes bytes) {
   pool::Pool& state = *base::state_of(pool);
   pool::Reservation reserved;
-  if (auto done = state.reserve(0, nullptr, {.own = bytes, .replicas = {}}, state.clock().now(), reserved);
+  if (auto done = state.accounts().reserve(0, nullptr, {.own = bytes, .replicas = {}}, state.clock().now(), reserved);
       !done)
     return std::move(done).error();
   return reserved;
@@ -179,7 +179,7 @@ TEST_CASE("memory of other programs limits a reservation as the driver tells it"
   card->others = 0_B;  // it is asked again before anything is refused
   CHECK(lease.buffer<std::byte>(512 << 10));
   CHECK(reserve(pool, 512_KiB));
-  const auto limit = base::state_of(pool)->limit_of(0, nullptr, {.own = 2_MiB, .replicas = {}});
+  const auto limit = base::state_of(pool)->accounts().limit_of(0, nullptr, {.own = 2_MiB, .replicas = {}});
   REQUIRE(limit);
   CHECK((limit->code == Errc::out_of_memory && limit->needed == 2_MiB && limit->limit == 1_MiB));
 }
@@ -239,15 +239,15 @@ TEST_CASE("the arrays of a job do not count for the budget of its tag", "[pool]"
   const auto card = std::make_shared<test::MemoryDevice>("cuda:0", 1_MiB);
   ContextPool pool = test::pool_over({card}, {.tag_memory = {{"preview", 4_KiB}}});
   pool::Pool& state = *base::state_of(pool);
-  const auto tag = state.tag_account(0, "preview");
+  const auto tag = state.accounts().of_tag(0, "preview");
   pool::Reservation reserved;
   REQUIRE(
-      state.reserve(0, tag, {.own = 3_KiB, .replicas = 8_KiB}, state.clock().now(), reserved).has_value());
+      state.accounts().reserve(0, tag, {.own = 3_KiB, .replicas = 8_KiB}, state.clock().now(), reserved).has_value());
   CHECK(tag->held() == 3_KiB);
-  CHECK(state.account_on(*card)->held() == 11_KiB);
+  CHECK(state.accounts().of(*card)->held() == 11_KiB);
   reserved = {};
   CHECK(tag->held() == 0_B);
-  const auto over = state.reserve(0, tag, {.own = 5_KiB, .replicas = {}}, state.clock().now(), reserved);
+  const auto over = state.accounts().reserve(0, tag, {.own = 5_KiB, .replicas = {}}, state.clock().now(), reserved);
   REQUIRE_FALSE(over);
   CHECK(over.error() == Errc::over_budget);
 }

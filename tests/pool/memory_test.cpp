@@ -39,8 +39,8 @@ TEST_CASE("a pool counts what its contexts hold, and a silicon what all pools ho
   const auto same_card = std::make_shared<test::MemoryDevice>("vulkan:0", 1_GiB, 3);
   const auto one = open({.lanes_per_device = 1}, {card, same_card});
   const auto two = open({.lanes_per_device = 1}, {card});
-  CHECK(one->account_on(*card) == one->account_on(*same_card));
-  CHECK(one->account_on(*card) != two->account_on(*card));
+  CHECK(one->accounts().of(*card) == one->accounts().of(*same_card));
+  CHECK(one->accounts().of(*card) != two->accounts().of(*card));
   Lease a = one->lease({.on = "cuda"}, Instant::min()).value();
   Lease b = one->lease({.on = "vulkan"}, Instant::min()).value();
   Lease c = two->lease({}, Instant::min()).value();
@@ -48,7 +48,7 @@ TEST_CASE("a pool counts what its contexts hold, and a silicon what all pools ho
                in_c = c.buffer<std::byte>(3).value(), in_none = Device(card).buffer<std::byte>(4000).value();
   CHECK(one->metrics_locked().bytes == 120_B);
   CHECK(two->metrics_locked().bytes == 3_B);
-  for (const ContextInfo& context : one->contexts_locked())
+  for (const ContextInfo& context : one->leases().contexts_locked())
     CHECK(context.bytes == (context.backend == "cuda" ? 100_B : 20_B));
   CHECK(Device(card).memory().in_use == 4123_B);
   CHECK(Device(same_card).memory().in_use == 4123_B);
@@ -82,8 +82,8 @@ TEST_CASE("a lost device is not leased while another can be, and is an error oth
     CHECK(lease.id() == "scripted:1#0");
     CHECK(pool->lease({}, Instant::min()).error() == Errc::unavailable);
   }
-  CHECK(pool->lease_on(*a, pool->clock().now()).error() == Errc::device_lost);
-  CHECK(pool->lease_on(*b, pool->clock().now()));
+  CHECK(pool->leases().lease_on(*a, pool->clock().now()).error() == Errc::device_lost);
+  CHECK(pool->leases().lease_on(*b, pool->clock().now()));
   b->is_lost = true;
   CHECK(pool->lease({}, Instant::min()).error() == Errc::device_lost);
 }
@@ -92,9 +92,9 @@ TEST_CASE("a device that is not of the pool is refused", "[pool]") {
   const auto own = std::make_shared<test::MemoryDevice>("scripted:0");
   const auto other = std::make_shared<test::MemoryDevice>("scripted:0");
   const auto pool = open({}, {own});
-  CHECK(pool->lease_on(*other, pool->clock().now()).error() == Errc::invalid_argument);
-  CHECK(pool->lease_for(*other, Instant::min()).error() == Errc::invalid_argument);
-  CHECK(pool->account_on(*other) == nullptr);
+  CHECK(pool->leases().lease_on(*other, pool->clock().now()).error() == Errc::invalid_argument);
+  CHECK(pool->leases().lease_for(*other, Instant::min()).error() == Errc::invalid_argument);
+  CHECK(pool->accounts().of(*other) == nullptr);
 }
 
 TEST_CASE("a device that makes no lane leaves the lease to the next one", "[pool]") {
@@ -118,7 +118,7 @@ TEST_CASE("an allocation of a context is counted on every level above it", "[poo
         b = pool->lease({.on = "cuda"}, Instant::min()).value(),
         c = pool->lease({.on = "vulkan"}, Instant::min()).value();
   const auto account_of = [](const Lease& lease) { return base::state_of(lease)->context->account; };
-  const auto runtime = pool->account_on(*card), silicon = card->silicon()->account();
+  const auto runtime = pool->accounts().of(*card), silicon = card->silicon()->account();
   for (const Lease* lease : {&a, &b, &c}) {
     CHECK(account_of(*lease)->level() == silicon::AccountLevel::context);
     CHECK(account_of(*lease)->parent() == runtime);
@@ -309,5 +309,5 @@ TEST_CASE("eight threads lease and allocate while devices refuse; bytes and leas
   CHECK(metrics.leases == 2400);
   CHECK(metrics.bytes == 0_B);
   CHECK(a->silicon()->account()->held() == 0_B);
-  for (const ContextInfo& context : pool->contexts_locked()) CHECK(context.bytes == 0_B);
+  for (const ContextInfo& context : pool->leases().contexts_locked()) CHECK(context.bytes == 0_B);
 }

@@ -62,7 +62,7 @@ TEST_CASE("a device that appears later is found, leased and listed", "[pool][res
   Lease named = pool.lease({.on = "vulkan:1"}).value();
   CHECK(named.id() == "vulkan:1#1");
   CHECK(pool.try_lease({.on = "vulkan:1"}).error() == Errc::unavailable);
-  const auto on_added = base::state_of(pool)->account_on(*base::state_of(named.device()));
+  const auto on_added = base::state_of(pool)->accounts().of(*base::state_of(named.device()));
   REQUIRE(named.buffer<int>(100));
   CHECK(on_added->limit() == silicon::MemoryAccount::no_limit);
 }

@@ -267,17 +267,17 @@ TEST_CASE("memory of another process is a shortage to wait for, and not a size t
   pool::Pool& state = *base::state_of(pool);
   const pool::WorkingSet set{.own = 8_KiB, .replicas = {}};
   CHECK(shared_silicon(pool).held_elsewhere == 60'000_B);
-  CHECK_FALSE(state.limit_of(0, nullptr, set));
-  CHECK(state.limit_of(0, nullptr, {.own = 65_KiB, .replicas = {}}));
+  CHECK_FALSE(state.accounts().limit_of(0, nullptr, set));
+  CHECK(state.accounts().limit_of(0, nullptr, {.own = 65_KiB, .replicas = {}}));
   pool::Reservation reserved;
-  const auto refused = state.reserve(0, nullptr, set, state.clock().now(), reserved);
+  const auto refused = state.accounts().reserve(0, nullptr, set, state.clock().now(), reserved);
   REQUIRE_FALSE(refused);
   CHECK(refused.error() == Errc::out_of_memory);
   CHECK(refused.error().describe().find("processes that share it hold 58.6 KiB") != std::string::npos);
-  CHECK(state.note_shortage(0));
+  CHECK(state.accounts().note_shortage(0));
   CHECK(shared_silicon(pool).pressure == MemoryPressure::Level::some);
   child.kill();
   CHECK(test::becomes_true(
-      [&] { return state.reserve(0, nullptr, set, state.clock().now(), reserved).has_value(); }));
-  CHECK_FALSE(state.note_shortage(0));
+      [&] { return state.accounts().reserve(0, nullptr, set, state.clock().now(), reserved).has_value(); }));
+  CHECK_FALSE(state.accounts().note_shortage(0));
 }

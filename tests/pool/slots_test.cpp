@@ -167,7 +167,7 @@ TEST_CASE("a request that lost the context it could use does not keep a slot fro
   std::optional<Lease> held = b.lease().value();
   Waiting first(a, clock_a);
   // A transfer needs no slot, and takes the context.
-  std::optional<Lease> transfer = base::state_of(a)->lease_for(*device, Instant::max()).value();
+  std::optional<Lease> transfer = base::state_of(a)->leases().lease_for(*device, Instant::max()).value();
   Waiting second(b, clock_b);
   held.reset();
   {
@@ -185,11 +185,11 @@ TEST_CASE("jobs need a slot, and transfers do not", "[pool][slots]") {
   ContextPool pool = pool_of({device}, {.lanes_per_device = 3, .slots = 1, .lease_timeout = 1ms});
   const auto state = base::state_of(pool);
   {
-    const Lease job = state->lease_on(*device, Clock::steady().now()).value();
-    CHECK(state->lease_on(*device, Clock::steady().now()).error() == Errc::timed_out);
+    const Lease job = state->leases().lease_on(*device, Clock::steady().now()).value();
+    CHECK(state->leases().lease_on(*device, Clock::steady().now()).error() == Errc::timed_out);
     CHECK(pool.try_lease().error() == Errc::unavailable);
-    CHECK(state->lease_for(*device, Instant::max()));
-    CHECK(state->lease_copies(device->ref()));
+    CHECK(state->leases().lease_for(*device, Instant::max()));
+    CHECK(state->leases().lease_copies(device->ref()));
     CHECK(only_silicon(pool).leases.size() == 1);
   }
   CHECK(only_silicon(pool).leases.empty());

@@ -82,11 +82,11 @@ TEST_CASE("a device that is opened again after a loss is another device", "[pool
   CHECK(again->ref().silicon == lost->ref().silicon);
   CHECK(again->ref().generation > lost->ref().generation);
   const auto after = open(again);
-  CHECK(after->lease_on(*lost, after->clock().now()).error() == Errc::device_lost);
-  CHECK(after->lease_for(*lost, Instant::min()).error() == Errc::device_lost);
-  CHECK(before->lease_on(*again, before->clock().now()).error() == Errc::invalid_argument);
-  CHECK(before->lease_on(*lost, before->clock().now()).error() == Errc::device_lost);
-  Lease fresh = after->lease_on(*again, after->clock().now()).value();
+  CHECK(after->leases().lease_on(*lost, after->clock().now()).error() == Errc::device_lost);
+  CHECK(after->leases().lease_for(*lost, Instant::min()).error() == Errc::device_lost);
+  CHECK(before->leases().lease_on(*again, before->clock().now()).error() == Errc::invalid_argument);
+  CHECK(before->leases().lease_on(*lost, before->clock().now()).error() == Errc::device_lost);
+  Lease fresh = after->leases().lease_on(*again, after->clock().now()).value();
   fresh.fill(of_old, 0);
   CHECK(fresh.wait().error() == Errc::invalid_argument);  // memory of the lost device
   old->fill(of_old, 0);

@@ -234,8 +234,8 @@ TEST_CASE("a closed pool leases for transfers, and waits for its own timeout at 
   pool::Pool& state = *base::state_of(pool);
   pool.close();
   CHECK(pool.lease().error() == Errc::closed);
-  CHECK(state.lease_on(*device, state.clock().now()).error() == Errc::closed);
-  const auto transfer = state.lease_for(*device, Instant::max());
+  CHECK(state.leases().lease_on(*device, state.clock().now()).error() == Errc::closed);
+  const auto transfer = state.leases().lease_for(*device, Instant::max());
   REQUIRE(transfer);
-  CHECK(state.lease_for(*device, Instant::max()).error() == Errc::timed_out);
+  CHECK(state.leases().lease_for(*device, Instant::max()).error() == Errc::timed_out);
 }

@@ -47,7 +47,7 @@ struct Narrow {
     pool.emplace(test::pool_of(devices, std::move(options)));
     scheduler.emplace(test::scheduler_on(*pool, devices, std::move(jobs)));
   }
-  silicon::MemoryAccount& account() const { return *base::state_of(*pool)->account_on(*device); }
+  silicon::MemoryAccount& account() const { return *base::state_of(*pool)->accounts().of(*device); }
 
   Scripted device = scripted("cuda:0");
   std::vector<Scripted> devices;
