@@ -213,7 +213,7 @@ Result<void> ArrayState::charge_host(device::MemoryCharge* reserved) {
   device::MemoryCharge charge;
   if (reserved && bytes() <= reserved->bytes()) {
     charge = reserved->split(bytes());
-  } else if (const auto host = pool_->fleet().host_device()) {
+  } else if (const auto host = pool_->accounts().host_device()) {
     const pool::WorkingSet set{.own = {}, .replicas = bytes()};
     if (const auto limit = pool_->accounts().limit_of(*host, nullptr, set)) {
       const base::Sizes size(limit->needed, limit->limit);

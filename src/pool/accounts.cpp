@@ -33,6 +33,15 @@ MemoryShare share_of(const silicon::MemoryAccount::Entry& entry) {
   return share;
 }
 
+/// Names the devices of a processor, which share its memory: "'cpu:0' and 'vulkan:0'".
+std::string ids_on(const Fleet& fleet, std::size_t processor) {
+  std::string ids;
+  for (std::size_t d = 0; d < fleet.size(); ++d)
+    if (fleet.processor_of(d) == processor)
+      ids += base::text("{}'{}'", ids.empty() ? "" : " and ", fleet.info(d).id);
+  return ids;
+}
+
 }  // namespace
 
 Accounts::Accounts(std::shared_ptr<const PoolOptions> options, const Fleet& fleet)
@@ -76,6 +85,12 @@ std::shared_ptr<silicon::MemoryAccount> Accounts::of_tag(std::size_t device,
   return nullptr;
 }
 
+std::optional<std::size_t> Accounts::host_device() const noexcept {
+  for (std::size_t d = 0; d < fleet_.size(); ++d)
+    if (fleet_.info(d).features.has(Feature::host_memory)) return d;
+  return std::nullopt;
+}
+
 Bytes Accounts::held() const noexcept {
   Bytes all;
   for (std::size_t p = 0; p < fleet_.processor_count(); ++p) all += here_[p].account->held();
@@ -97,7 +112,7 @@ std::optional<SizeLimit> Accounts::limit_of(std::size_t device, const silicon::M
       return SizeLimit{
           .needed = needed,
           .limit = account.limit(),
-          .of = base::text("budget of this runtime on {}", fleet_.ids_on(fleet_.processor_of(device)))};
+          .of = base::text("budget of this runtime on {}", ids_on(fleet_, fleet_.processor_of(device)))};
     return SizeLimit{
         .code = account.level() == silicon::AccountLevel::silicon ? Errc::out_of_memory : Errc::over_budget,
         .needed = needed,

@@ -1,5 +1,5 @@
 #pragma once
-/// The memory accounts of a pool: what a job may reserve, and the pressure on memory.
+/// The memory accounts of a pool: the memory that a job may reserve, and the pressure on memory.
 #include <wye/pool/context_pool.hpp>
 
 #include <atomic>
@@ -63,6 +63,9 @@ class Accounts {
   /// Returns the account of a tag with a budget on the processor of a device; null if the tag has
   /// none.
   std::shared_ptr<silicon::MemoryAccount> of_tag(std::size_t device, std::string_view tag) const noexcept;
+  /// Returns the device that uses memory of the host in place, whose processor's account has the
+  /// host's copies of arrays; nothing if there is none.
+  std::optional<std::size_t> host_device() const noexcept;
   /// Returns the memory that the pool holds.
   Bytes held() const noexcept;
   /// Returns the accounts of a processor, and of the tags on it.

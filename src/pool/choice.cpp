@@ -62,7 +62,7 @@ bool Leases::begin_lease(Context& context, const Wanted& wanted, Instant rank, I
   }
   context.leased = true;
   context.idle_since = Instant::max();
-  if (context.has_lane) count_lease(context);
+  if (context.has_lane) context.last_used = ++leases_;
   return true;
 }
 

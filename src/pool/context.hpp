@@ -61,8 +61,8 @@ class Switches {
 
 /// One lane with its account and history. The lane is created when first needed, and replaced after
 /// a failure.
-/// Threads: what a lease changes belongs to its thread, the rest is changed under the mutex of
-///          `Leases`.
+/// Threads: the lane belongs to the thread that has leased the context; the rest is changed under
+///          the mutex of `Leases`.
 struct Context final : device::LaneObserver {
   Context(Switches& of, std::size_t on_device, std::string with_id)
       : switches(of), device(on_device), id(std::move(with_id)) {}

@@ -38,26 +38,6 @@ Result<std::size_t> Fleet::find(const device::DeviceBase& device) const {
                base::text("Device '{}' does not belong to this pool.", device.info().id));
 }
 
-std::optional<std::size_t> Fleet::host_device() const noexcept {
-  for (std::size_t d = 0; d < size(); ++d)
-    if (members_[d].info.features.has(Feature::host_memory)) return d;
-  return std::nullopt;
-}
-
-std::string Fleet::ids_on(std::size_t processor) const {
-  std::string ids;
-  for (std::size_t d = 0; d < size(); ++d)
-    if (members_[d].processor == processor)
-      ids += base::text("{}'{}'", ids.empty() ? "" : " and ", members_[d].info.id);
-  return ids;
-}
-
-bool Fleet::is_named(std::size_t device, const DeviceFilter& filter) const noexcept {
-  if (filter.only != no_device) return device == filter.only;
-  const AdapterInfo& info = members_[device].info;
-  return filter.on.empty() || filter.on == info.id || filter.on == info.backend;
-}
-
 bool Fleet::has_candidate(const DeviceFilter& filter) const noexcept {
   for (std::size_t d = 0; d < size(); ++d)
     if (is_candidate(d, filter)) return true;
@@ -72,7 +52,7 @@ Error Fleet::no_candidate(const DeviceFilter& filter) const {
   for (std::size_t d = 0; d < size(); ++d) {
     const Error* lost = is_able(d, filter) ? base::state_of(members_[d].device)->lost() : nullptr;
     if (lost) return lost->with_context("while leasing a context");
-    if (!named && is_named(d, filter)) named = &base::state_of(members_[d].device)->info();
+    if (!named && filter.names(d, members_[d].info)) named = &base::state_of(members_[d].device)->info();
   }
   if (named)
     return Error(Errc::unsupported,
@@ -83,20 +63,13 @@ Error Fleet::no_candidate(const DeviceFilter& filter) const {
   return device::not_found(filter.on, there);
 }
 
-std::string Fleet::able_devices(const DeviceFilter& filter) const {
-  std::string names;
-  for (std::size_t d = 0; d < size(); ++d)
-    if (is_able(d, filter)) names += (names.empty() ? "'" : ", '") + members_[d].info.id + "'";
-  return filter.workload.empty() ? names : base::text("{} for workload '{}'", names, filter.workload);
-}
-
 std::size_t Fleet::prepare(std::shared_ptr<device::DeviceBase> device,
                            std::shared_ptr<device::Adapter> adapter, std::string found_as) {
   Member& member = members_[prepared_];
   member.info = device->info();
   member.found_as = std::move(found_as);
   std::size_t p = 0;
-  while (p < prepared_processors() && processors_[p].silicon != device->silicon()) ++p;
+  while (p < processors_of(prepared_) && processors_[p].silicon != device->silicon()) ++p;
   member.processor = p;
   processors_[p].silicon = device->silicon();
   member.is_replaceable = adapter != nullptr;
@@ -108,14 +81,14 @@ std::size_t Fleet::prepare(std::shared_ptr<device::DeviceBase> device,
 }
 
 /// Processors are numbered in the order in which devices use them first.
-std::size_t Fleet::prepared_processors(std::size_t devices) const noexcept {
+std::size_t Fleet::processors_of(std::size_t devices) const noexcept {
   std::size_t count = 0;
   for (std::size_t d = 0; d < devices; ++d) count = std::max(count, members_[d].processor + 1);
   return count;
 }
 
 void Fleet::discard(std::size_t from) noexcept {
-  const std::size_t processors = prepared_processors();
+  const std::size_t processors = processors_of(prepared_);
   while (prepared_ > from) {
     Member& member = members_[--prepared_];
     member.opening.store(0, std::memory_order_relaxed);
@@ -123,16 +96,12 @@ void Fleet::discard(std::size_t from) noexcept {
     member.device = {};
     member.adapter.reset();
   }
-  for (std::size_t p = prepared_processors(); p < processors; ++p) processors_[p].silicon.reset();
+  for (std::size_t p = processors_of(prepared_); p < processors; ++p) processors_[p].silicon.reset();
 }
 
 void Fleet::publish() noexcept {
-  processor_count_.store(prepared_processors(), std::memory_order_release);
+  processor_count_.store(processors_of(prepared_), std::memory_order_release);
   size_.store(prepared_, std::memory_order_release);
-}
-
-bool Fleet::is_adapter_of(const AdapterInfo& found, std::size_t device) const noexcept {
-  return is_same_adapter(found, members_[device].info, members_[device].found_as);
 }
 
 }  // namespace wye::pool

@@ -33,6 +33,35 @@ struct DeviceFilter {
   Features needs = {};
   std::size_t only = no_device;    ///< an index; replaces `on` and `needs`
   std::string_view workload = {};  ///< named in errors
+
+  bool names(std::size_t device, const AdapterInfo& info) const noexcept {
+    if (only != no_device) return device == only;
+    return on.empty() || on == info.id || on == info.backend;
+  }
+};
+
+/// Notes memory errors and heat of one processor, as its monitor reports them.
+/// Threads: under the mutex of its owner, but for `is_due`, `begin` and `is_doubted`.
+class ProcessorWatch {
+ public:
+  bool is_due(Instant now) const noexcept { return now >= next_.load(std::memory_order_relaxed); }
+  /// Returns whether the calling thread reads the monitor now. The next reading is due at `next`.
+  bool begin(Instant now, Instant next) noexcept;
+  /// Returns the new faults of the processor `name`. A monitor that lacks all values at first has
+  /// none later, and is not read again.
+  std::vector<Error> note(const Monitoring& read, const std::string& name, Instant now);
+  /// Returns whether the memory has had an error within the last minute that ECC did not correct.
+  bool is_doubted(const Clock& clock) const noexcept {
+    const Instant until = doubted_until_.load(std::memory_order_relaxed);
+    return until != Instant::min() && clock.now() < until;
+  }
+
+ private:
+  std::atomic<Instant> next_{Instant::min()};
+  std::atomic<Instant> doubted_until_{Instant::min()};
+  bool was_read_ = false;
+  std::optional<std::uint64_t> memory_errors_;  ///< that ECC did not correct, at the last reading
+  bool is_hot_ = false;                         ///< at the last reading
 };
 
 /// Why a device is suspect.
@@ -78,13 +107,6 @@ class Fleet {
   std::optional<std::size_t> find(device::DeviceRef device) const noexcept;
   /// Errors: device_lost, invalid_argument (of another pool).
   Result<std::size_t> find(const device::DeviceBase& device) const;
-  /// Returns whether `device` is the one with this index now.
-  bool is_current(const device::DeviceBase& device, std::size_t index) const noexcept {
-    return device.ref().generation == members_[index].opening.load(std::memory_order_acquire);
-  }
-  /// Returns the device that uses memory of the host in place, whose processor's account has the
-  /// host's copies of arrays; nothing if there is none.
-  std::optional<std::size_t> host_device() const noexcept;
 
   std::size_t processor_count() const noexcept { return processor_count_.load(std::memory_order_acquire); }
   std::size_t processor_of(std::size_t device) const noexcept { return members_[device].processor; }
@@ -96,12 +118,10 @@ class Fleet {
       if (members_[d].processor == processor && is_meant(d)) return true;
     return false;
   }
-  /// Names the devices of a processor, which share its memory: "'cpu:0' and 'vulkan:0'".
-  std::string ids_on(std::size_t processor) const;
 
-  bool is_named(std::size_t device, const DeviceFilter& filter) const noexcept;
   bool is_able(std::size_t device, const DeviceFilter& filter) const noexcept {
-    return is_named(device, filter) && members_[device].info.features.contains(filter.needs);
+    const AdapterInfo& info = members_[device].info;
+    return filter.names(device, info) && info.features.contains(filter.needs);
   }
   /// Returns whether a lease may use `device`: named, able and not lost.
   bool is_candidate(std::size_t device, const DeviceFilter& filter) const noexcept {
@@ -110,8 +130,6 @@ class Fleet {
   bool has_candidate(const DeviceFilter& filter) const noexcept;
   /// Returns why no device is a candidate.
   Error no_candidate(const DeviceFilter& filter) const;
-  /// Returns the ids of the devices that a request may use, and its workload, for an error.
-  std::string able_devices(const DeviceFilter& filter) const;
 
   /// Adds a device that other threads do not see before `publish`, and returns its index. `adapter`
   /// opens it again, if it can; `found_as` is the id that its backend gives it. Throws:
@@ -119,14 +137,12 @@ class Fleet {
   std::size_t prepare(std::shared_ptr<device::DeviceBase> device, std::shared_ptr<device::Adapter> adapter,
                       std::string found_as);
   std::size_t prepared() const noexcept { return prepared_; }
-  /// Returns the number of processors of the devices that are prepared, or of the first `devices`.
-  std::size_t prepared_processors() const noexcept { return prepared_processors(prepared_); }
-  std::size_t prepared_processors(std::size_t devices) const noexcept;
+  /// Returns the number of processors of the first `devices`.
+  std::size_t processors_of(std::size_t devices) const noexcept;
   /// Removes the device `from` and all later ones, which are not published.
   void discard(std::size_t from) noexcept;
   void publish() noexcept;
-  /// Returns whether an adapter that was found is that of a device.
-  bool is_adapter_of(const AdapterInfo& found, std::size_t device) const noexcept;
+  /// Returns the id of a device's adapter in its backend.
   const std::string& found_as(std::size_t device) const noexcept { return members_[device].found_as; }
 
   // Health (health.cpp)
@@ -161,8 +177,7 @@ class Fleet {
   }
   /// Reads the monitor of a device's processor if it is due, and notes new memory errors and heat.
   void note_monitor(std::size_t device, Instant now) noexcept {
-    if (now >= processors_[members_[device].processor].next_reading.load(std::memory_order_relaxed))
-      read_monitor(device, now);
+    if (processors_[members_[device].processor].watch.is_due(now)) read_monitor(device, now);
   }
 
  private:
@@ -185,11 +200,7 @@ class Fleet {
   };
   struct Processor {
     std::shared_ptr<silicon::Silicon> silicon;
-    std::atomic<Instant> next_reading{Instant::min()};   ///< of the monitor
-    std::atomic<Instant> suspect_until{Instant::min()};  ///< because of its memory errors
-    // Under the mutex, at the last reading:
-    std::optional<std::uint64_t> memory_errors;  ///< that ECC did not correct
-    bool is_hot = false;
+    ProcessorWatch watch;
   };
 
   /// Locks, but not in a child of `fork`: another thread may have had the mutex.

@@ -103,44 +103,49 @@ void Fleet::quarantine_locked(Member& member, const Error& why) noexcept {
 Suspicion Fleet::suspicion(std::size_t device) const noexcept {
   const Member& member = members_[device];
   if (member.unfinished.load(std::memory_order_relaxed) != 0) return Suspicion::unfinished_work;
-  const Instant until = processors_[member.processor].suspect_until.load(std::memory_order_relaxed);
-  return until != Instant::min() && clock_->now() < until ? Suspicion::memory_errors : Suspicion::none;
+  return processors_[member.processor].watch.is_doubted(*clock_) ? Suspicion::memory_errors : Suspicion::none;
+}
+
+bool ProcessorWatch::begin(Instant now, Instant next) noexcept {
+  Instant due = next_.load(std::memory_order_relaxed);
+  return now >= due && next_.compare_exchange_strong(due, next);
+}
+
+std::vector<Error> ProcessorWatch::note(const Monitoring& read, const std::string& name, Instant now) {
+  std::vector<Error> faults;
+  const auto errors = read.uncorrected_errors.value;
+  if (!std::exchange(was_read_, true) && !errors && !read.slowed_by_heat.value)
+    next_.store(Instant::max(), std::memory_order_relaxed);
+  if (errors && memory_errors_ && *errors > *memory_errors_) {
+    doubted_until_.store(now + distrust, std::memory_order_relaxed);
+    faults.emplace_back(Errc::corrupt,
+                        base::text("Processor '{}' has had {} memory errors since its driver was loaded that "
+                                   "ECC could not correct (before: {}).",
+                                   name, *errors, *memory_errors_));
+  }
+  if (errors) memory_errors_ = errors;
+  const bool is_hot = read.slowed_by_heat.value.value_or(false);
+  if (is_hot && !is_hot_)
+    faults.emplace_back(Errc::unavailable,
+                        base::text("Processor '{}' runs with reduced clocks because of its temperature "
+                                   "({} degrees Celsius).",
+                                   name, read.temperature.value.value_or(0)));
+  is_hot_ = is_hot;
+  return faults;
 }
 
 void Fleet::read_monitor(std::size_t device, Instant now) noexcept try {
   const std::size_t p = members_[device].processor;
   Processor& processor = processors_[p];
-  Instant due = processor.next_reading.load(std::memory_order_relaxed);
-  const Instant next =
-      options_->monitor_period >= Instant::max() - now ? Instant::max() : now + options_->monitor_period;
-  if (now < due || !processor.next_reading.compare_exchange_strong(due, next)) return;
+  const Duration period = options_->monitor_period;
+  if (!processor.watch.begin(now, period >= Instant::max() - now ? Instant::max() : now + period)) return;
   Monitoring read;  // of the first device of the processor that has a value
   for (std::size_t d = 0; d < size() && !read.uncorrected_errors.value && !read.slowed_by_heat.value; ++d)
     if (members_[d].processor == p) read = this->device(d).monitor();
-  // A monitor that lacks both values at first has none later.
-  if (due == Instant::min() && !read.uncorrected_errors.value && !read.slowed_by_heat.value)
-    return processor.next_reading.store(Instant::max(), std::memory_order_relaxed);
-  const std::string& name = processor.silicon->name();
   std::vector<Error> faults;
   {
     const base::Lock lock = base::lock_soon(mutex_);
-    const auto errors = read.uncorrected_errors.value;
-    if (errors && processor.memory_errors && *errors > *processor.memory_errors) {
-      processor.suspect_until.store(now + distrust, std::memory_order_relaxed);
-      faults.emplace_back(
-          Errc::corrupt,
-          base::text("Processor '{}' has had {} memory errors since its driver was loaded that "
-                     "ECC could not correct (before: {}).",
-                     name, *errors, *processor.memory_errors));
-    }
-    if (errors) processor.memory_errors = errors;
-    const bool is_hot = read.slowed_by_heat.value.value_or(false);
-    if (is_hot && !processor.is_hot)
-      faults.emplace_back(Errc::unavailable,
-                          base::text("Processor '{}' runs with reduced clocks because of its temperature "
-                                     "({} degrees Celsius).",
-                                     name, read.temperature.value.value_or(0)));
-    processor.is_hot = is_hot;
+    faults = processor.watch.note(read, processor.silicon->name(), now);
     for (const Error& fault : faults)
       for (std::size_t d = 0; d < size(); ++d)
         if (members_[d].processor == p) members_[d].last_fault = fault;

@@ -153,7 +153,7 @@ std::vector<ContextInfo> ContextPool::contexts() const {
   std::vector<ContextInfo> list;
   {
     const base::Lock still = state_->freeze();
-    list = state_->leases().contexts_locked();
+    list = state_->contexts_locked();
   }
   state_->add_reserved(list);
   return list;

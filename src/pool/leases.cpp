@@ -18,6 +18,14 @@ namespace {
 /// jobs timed out, or its leases ended.
 constexpr Duration gpu_close_timeout = std::chrono::seconds(10);
 
+/// Returns a lease of `device`, which may have been lost and replaced since it was found.
+Result<Lease> of(const device::DeviceBase& device, Result<Lease> lease) {
+  if (lease && base::state_of(lease->device()).get() != &device)
+    if (const Error* lost = device.lost())
+      return *lost;  // the lane is that of the device which has replaced it
+  return lease;
+}
+
 }  // namespace
 
 Leases::Leases(std::shared_ptr<const PoolOptions> options, std::shared_ptr<Fleet> fleet,
@@ -33,7 +41,7 @@ Leases::Leases(std::shared_ptr<const PoolOptions> options, std::shared_ptr<Fleet
       unfinished_(*fleet_) {}
 
 Leases::~Leases() {
-  for (OnProcessor& one : processors_) leave(one);
+  for (OnProcessor& one : processors_) one.leave();
   const Instant now = Clock::steady().now();
   retire_copying();
   for (UnfinishedLanes::Entry& one : unfinished_.take_all()) {
@@ -72,13 +80,13 @@ void Leases::prepare(std::size_t device, std::size_t processors) {
 
 void Leases::discard(std::size_t from, std::size_t processors) noexcept {
   for (std::size_t d = from; d < devices_.size(); ++d) devices_[d] = {};
-  for (std::size_t p = processors; p < processors_.size(); ++p) leave(processors_[p]);
+  for (std::size_t p = processors; p < processors_.size(); ++p) processors_[p].leave();
 }
 
-void Leases::leave(OnProcessor& processor) noexcept {
-  if (!processor.slots) return;
-  processor.slots->leave();
-  processor.slots.reset();
+void Leases::OnProcessor::leave() noexcept {
+  if (!slots) return;
+  slots->leave();
+  slots.reset();
 }
 
 bool Leases::publish(const std::vector<std::size_t>& places) noexcept {
@@ -146,13 +154,6 @@ Result<Lease> Leases::lease_for(const device::DeviceBase& device, Instant until)
   return of(device, lease_any({.which = {.only = *d}, .needs_slot = false}, now, until, true));
 }
 
-Result<Lease> Leases::of(const device::DeviceBase& device, Result<Lease> lease) {
-  if (lease && base::state_of(lease->device()).get() != &device)
-    if (const Error* lost = device.lost())
-      return *lost;  // the lane is that of the device which has replaced it
-  return lease;
-}
-
 std::optional<Lease> Leases::lease_copies(device::DeviceRef device) noexcept try {
   const auto d = fleet_->find(device);
   if (!d || fleet_->is_lost(*d)) return std::nullopt;
@@ -213,18 +214,28 @@ Lease Leases::handle(Context& context) noexcept {
   return LeaseState::wrap(context.lease);
 }
 
-Result<Lease> Leases::lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too) {
-  try {
-    return wait_for_context(wanted, now, until, closed_too);
-  } catch (const std::bad_alloc&) {
-    return no_memory_;
+template <class F>
+bool Leases::Waiter::await(base::Lock& lock, const Clock& clock, Instant until, F is_answered) {
+  constexpr Duration step = std::chrono::milliseconds(10);
+  const StopToken& stop = wanted.stop;
+  if (!stop.can_stop()) return answered.wait(lock, clock, until, is_answered), true;
+  const Instant parked = base::parked_until(clock, until);
+  for (;;) {
+    if (stop.stop_requested()) return false;
+    const Instant next = std::min(parked, Clock::steady().now() + step);
+    if (answered.wait(lock, next, is_answered) || next == parked || clock.now() >= until) return true;
   }
 }
 
-Result<Lease> Leases::wait_for_context(const Wanted& wanted, Instant now, Instant until, bool closed_too) {
-  std::vector<std::size_t> refusing;  // devices that refused a lane in this call
-  std::optional<Error> refusal;
-  std::optional<Waiter> waiter;
+Result<Lease> Leases::lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too) try {
+  Request request{.wanted = wanted, .until = until, .closed_too = closed_too};
+  return lease_any(request, now);
+} catch (const std::bad_alloc&) {
+  return no_memory_;
+}
+
+Result<Lease> Leases::lease_any(Request& request, Instant now) {
+  const Wanted& wanted = request.wanted;
   for (;;) {
     Lanes finished;  // destroyed after the lock
     Context* taken = nullptr;
@@ -232,57 +243,16 @@ Result<Lease> Leases::wait_for_context(const Wanted& wanted, Instant now, Instan
       base::Lock lock = base::lock_soon(mutex_);
       finished = unfinished_.take_finished();
       trim_due_locked(now, finished);
-      if (closed_ && !closed_too) return Error(Errc::closed, "The context pool is closed.");
+      if (closed_ && !request.closed_too) return Error(Errc::closed, "The context pool is closed.");
       // Fair: a returned context goes to a waiter directly, so no thread waits while a context is
       // idle.
       bool lacks_slot = false;
-      taken =
-          take_idle(wanted, waiter ? waiter->rank : rank_of(wanted.priority, now), now, refusing, lacks_slot);
+      const Instant rank = request.waiter ? request.waiter->rank : rank_of(wanted.priority, now);
+      taken = take_idle(wanted, rank, now, request.refusing, lacks_slot);
       if (!taken) {
-        if (!fleet_->has_candidate(wanted.which)) return fleet_->no_candidate(wanted.which);
-        if (refusal && !any_has_lane(wanted)) return *std::move(refusal);
-        const auto busy = [&](Duration waited, Errc code) {
-          Error none = Report(*this).no_context_free(wanted, waited, code);
-          return refusal ? none.with_context(
-                               base::text("after the device refused a lane: {}", refusal->sentence()))
-                         : none;
-        };
-        const Instant start = clock().now();
-        if (until <= start)
-          return busy(Duration::zero(), until == Instant::min() ? Errc::unavailable : Errc::timed_out);
-        if (!waiter) waiter.emplace(wanted, refusing);
-        waiter->given = nullptr;
-        waiter->lacks_slot = lacks_slot;
-        waiter->is_endless = until == Instant::max() && !wanted.stop.can_stop();
-        queue(*waiter, start);
-        if (is_deadlock(*waiter)) {
-          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
-          return Report(*this).never_free(wanted);
-        }
-        if (lacks_slot) {  // a slot that an earlier request left may be free
-          note_waiting_locked();
-          lock.unlock();
-          for (std::size_t p = 0; p < fleet_->processor_count(); ++p) processors_[p].slots->serve();
-          lock.lock();
-        }
-        (void)base::seen_before_parking(
-            lock, [&] { return waiter->given.load(std::memory_order_relaxed) != nullptr; });
-        const auto is_answered = [&] {
-          return waiter->given || (closed_ && !closed_too) || !fleet_->has_candidate(wanted.which);
-        };
-        const bool is_stopped = !await(*waiter, lock, until, is_answered);
-        taken = waiter->given;
-        if (!taken) {
-          waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &*waiter));
-          if (waiter->lacks_slot) note_waiting_locked();  // otherwise its rank would keep slots from others
-          Error error = closed_ && !closed_too
-                            ? Error(Errc::closed, "The context pool was closed during the wait for a lease.")
-                        : !fleet_->has_candidate(wanted.which) ? fleet_->no_candidate(wanted.which)
-                        : is_stopped                           ? busy(clock().now() - start, Errc::cancelled)
-                                                               : busy(until - start, Errc::timed_out);
-          timeouts_ += error == Errc::timed_out;
-          return error;
-        }
+        const auto given = wait_locked(lock, request, lacks_slot);
+        if (!given) return given.error();
+        taken = *given;
       }
     }
     Context& context = *taken;
@@ -290,9 +260,54 @@ Result<Lease> Leases::wait_for_context(const Wanted& wanted, Instant now, Instan
     auto created = open_lane(context);
     if (created) return lease;
     // Tries another lane, of this device or of the next.
-    refusing.push_back(context.device);
-    refusal = std::move(created).error();
+    request.refusing.push_back(context.device);
+    request.refusal = std::move(created).error();
   }
+}
+
+Result<Context*> Leases::wait_locked(base::Lock& lock, Request& request, bool lacks_slot) {
+  const Wanted& wanted = request.wanted;
+  const auto has_none = [&] { return !fleet_->has_candidate(wanted.which); };
+  const auto is_closed = [&] { return closed_ && !request.closed_too; };
+  const auto busy = [&](Duration waited, Errc code) {
+    Error none = Report(*this).no_context_free(wanted, waited, code);
+    return request.refusal ? none.with_context(base::text("after the device refused a lane: {}",
+                                                          request.refusal->sentence()))
+                           : none;
+  };
+  if (has_none()) return fleet_->no_candidate(wanted.which);
+  if (request.refusal && !any_has_lane(wanted)) return *request.refusal;
+  const Instant start = clock().now(), until = request.until;
+  if (until <= start)
+    return busy(Duration::zero(), until == Instant::min() ? Errc::unavailable : Errc::timed_out);
+  if (!request.waiter) request.waiter.emplace(wanted, request.refusing);
+  Waiter& waiter = *request.waiter;
+  waiter.given = nullptr;
+  waiter.lacks_slot = lacks_slot;
+  waiter.is_endless = until == Instant::max() && !wanted.stop.can_stop();
+  queue(waiter, start);
+  if (is_deadlock(waiter)) {
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+    return Report(*this).never_free(wanted);
+  }
+  if (lacks_slot) {  // a slot that an earlier request left may be free
+    note_waiting_locked();
+    lock.unlock();
+    for (std::size_t p = 0; p < fleet_->processor_count(); ++p) processors_[p].slots->serve();
+    lock.lock();
+  }
+  (void)base::seen_before_parking(lock,
+                                  [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
+  const bool is_stopped =
+      !waiter.await(lock, clock(), until, [&] { return waiter.given || is_closed() || has_none(); });
+  if (waiter.given) return waiter.given;
+  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+  if (waiter.lacks_slot) note_waiting_locked();  // otherwise its rank would keep slots from others
+  if (is_closed()) return Error(Errc::closed, "The context pool was closed during the wait for a lease.");
+  if (has_none()) return fleet_->no_candidate(wanted.which);
+  if (is_stopped) return busy(clock().now() - start, Errc::cancelled);
+  ++timeouts_;
+  return busy(until - start, Errc::timed_out);
 }
 
 Result<void> Leases::open_lane(Context& context) {
@@ -300,7 +315,7 @@ Result<void> Leases::open_lane(Context& context) {
   if (auto created = context.make_lane(*fleet_); !created) return created;
   const base::Lock lock = base::lock_soon(mutex_);
   context.has_lane = true;
-  count_lease(context);
+  context.last_used = ++leases_;
   return {};
 }
 
@@ -320,7 +335,7 @@ void Leases::give_back(Context& context) noexcept {
   {
     base::Lock lock = base::lock_soon(mutex_);
     // The device may have been lost and replaced since its loss was looked for.
-    if (context.lane && !fleet_->is_current(*context.lane->device(), context.device)) {
+    if (context.lane && fleet_->find(context.lane->device()->ref()) != context.device) {
       outdated = std::move(context.lane);
       context.on = {};
     }
@@ -360,15 +375,6 @@ bool Leases::await_finished(Instant until) noexcept {
   }
 }
 
-void Leases::collect_finished() noexcept {
-  Lanes finished;  // destroyed after the lock
-  const base::Lock lock = base::lock_soon(mutex_);
-  try {
-    finished = unfinished_.take_finished();
-  } catch (const std::bad_alloc&) {  // they stay
-  }
-}
-
 void Leases::trim_due_locked(Instant now, Lanes& ended) {
   if (now < next_trim_) return;
   const Duration idle_for = options_->idle_trim;
@@ -384,34 +390,6 @@ void Leases::trim(Duration idle_for) {
   ended = unfinished_.take_finished();
   for (std::size_t d = 0; d < fleet_->size(); ++d)
     devices_[d].trim(clock().now(), idle_for, options_->contexts_ahead, ended);
-}
-
-template <class F>
-bool Leases::await(Waiter& waiter, base::Lock& lock, Instant until, F is_answered) {
-  constexpr Duration step = std::chrono::milliseconds(10);
-  const StopToken& stop = waiter.wanted.stop;
-  if (!stop.can_stop()) return waiter.answered.wait(lock, clock(), until, is_answered), true;
-  const Instant parked = base::parked_until(clock(), until);
-  for (;;) {
-    if (stop.stop_requested()) return false;
-    const Instant next = std::min(parked, Clock::steady().now() + step);
-    if (waiter.answered.wait(lock, next, is_answered) || next == parked || clock().now() >= until)
-      return true;
-  }
-}
-
-std::vector<ContextInfo> Leases::contexts_locked() const { return Report(*this).contexts(); }
-std::vector<SlotInfo> Leases::slots_used_on(std::size_t processor) const {
-  return Report(*this).slots_used_on(processor);
-}
-
-std::uint32_t Leases::waiting_on(std::size_t processor) const {
-  const base::Lock lock = base::lock_soon(mutex_);
-  return static_cast<std::uint32_t>(
-      std::count_if(waiters_.begin(), waiters_.end(), [&](const Waiter* waiter) {
-        return fleet_->any_on(processor,
-                              [&](std::size_t d) { return fleet_->is_candidate(d, waiter->wanted.which); });
-      }));
 }
 
 void Leases::add_to_locked(PoolMetrics& metrics) const noexcept {

@@ -50,7 +50,7 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   const Error& no_memory() const noexcept { return no_memory_; }
 
   /// Prepares the contexts of a device that the fleet and the accounts have prepared; the pool has
-  /// `processors` processors. Throws: std::bad_alloc; then `discard` removes what there is.
+  /// `processors` processors. Throws: std::bad_alloc; then `discard` undoes it.
   void prepare(std::size_t device, std::size_t processors);
   /// Removes the device `from` and all later ones, which are not published, and leaves the processors
   /// from `processors` on.
@@ -87,8 +87,6 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   /// Destroys the lanes of ended leases whose work has completed, and those of contexts that were
   /// idle for `idle_for`.
   void trim(Duration idle_for);
-  /// Destroys the lanes of ended leases whose work has completed.
-  void collect_finished() noexcept;
   /// Destroys the lanes of ended leases that had work in flight; they hold the executables of that
   /// work. Waits for it until `until`, of the steady clock. Returns false if some of it has not
   /// completed then.
@@ -100,11 +98,7 @@ class Leases final : public std::enable_shared_from_this<Leases>,
 
   /// Keeps all numbers unchanged while the lock is held.
   base::Lock freeze() const { return base::Lock(mutex_); }
-  std::vector<ContextInfo> contexts_locked() const;
   void add_to_locked(PoolMetrics& metrics) const noexcept;
-  /// Returns the number of requests that wait for a device of a processor.
-  std::uint32_t waiting_on(std::size_t processor) const;
-  std::vector<SlotInfo> slots_used_on(std::size_t processor) const;
 
   bool is_closed() const;
   void close();
@@ -136,6 +130,20 @@ class Leases final : public std::enable_shared_from_this<Leases>,
     std::uint64_t arrival = 0;                 ///< order of waiters of one rank; 0: it has not waited yet
     std::atomic<Context*> given{nullptr};      ///< changed under the mutex
     base::Gate answered;
+
+    /// Parks the thread until `is_answered()` or `until`. Returns false if the request was stopped
+    /// meanwhile.
+    template <class F>
+    bool await(base::Lock& lock, const Clock& clock, Instant until, F is_answered);
+  };
+  /// A call that leases a context.
+  struct Request {
+    const Wanted& wanted;
+    Instant until;
+    bool closed_too = false;                 ///< a closed pool serves it
+    std::vector<std::size_t> refusing = {};  ///< devices that refused a lane in this call
+    std::optional<Error> refusal = std::nullopt;
+    std::optional<Waiter> waiter = std::nullopt;
   };
   /// The state for one device.
   struct OnDevice : DeviceContexts {
@@ -146,18 +154,15 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   struct OnProcessor {
     std::shared_ptr<silicon::Slots::Member> slots;
     bool is_waited_for = false;  ///< a request waits for nothing but a slot
+    void leave() noexcept;
   };
 
-  /// Returns a lease of `device`, which may have been lost and replaced since it was found.
-  static Result<Lease> of(const device::DeviceBase& device, Result<Lease> lease);
   /// Leases a context of a candidate at the time `now`. Allocates nothing if a context with a lane
   /// is idle.
   Result<Lease> lease_any(const Wanted& wanted, Instant now, Instant until, bool closed_too = false);
-  Result<Lease> wait_for_context(const Wanted& wanted, Instant now, Instant until, bool closed_too);
-  /// Parks the thread of a waiter until `is_answered()` or `until`. Returns false if its request
-  /// was stopped meanwhile.
-  template <class F>
-  bool await(Waiter& waiter, base::Lock& lock, Instant until, F is_answered);
+  Result<Lease> lease_any(Request& request, Instant now);
+  /// Waits until a context is given to a request, and returns it.
+  Result<Context*> wait_locked(base::Lock& lock, Request& request, bool lacks_slot);
   /// Returns the handle of a context that has just been leased.
   Lease handle(Context& context) noexcept;
   /// Creates the lane of a leased context that has none, and counts the lease.
@@ -165,7 +170,6 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   void trim_due_locked(Instant now, Lanes& ended);
   /// Makes unfinished the lanes for copies with work in flight.
   void retire_copying() noexcept;
-  void leave(OnProcessor& processor) noexcept;
   /// Lets every waiter check its conditions.
   void wake_all() noexcept;
 
@@ -189,8 +193,6 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   Context* take_warm(std::size_t device, Instant now) noexcept;
   /// Leases an idle context. Returns false if there is no slot for it.
   bool begin_lease(Context& context, const Wanted& wanted, Instant rank, Instant now) noexcept;
-  /// Counts a lease of a context that has a lane.
-  void count_lease(Context& context) noexcept { context.last_used = ++leases_; }
   /// Returns whether a candidate has a lane, leased or not.
   bool any_has_lane(const Wanted& wanted) const noexcept;
   /// Returns whether a lease of context `a` is better than one of `b`, which is on another device.

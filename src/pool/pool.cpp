@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "pool/discovery.hpp"
+#include "pool/report.hpp"
 
 namespace wye::inline v0::pool {
 namespace {
@@ -15,7 +16,7 @@ constexpr std::uint32_t most_lanes = 256, most_slots = 4096;
 constexpr Bytes least_budget{4096};
 constexpr std::size_t most_added = 16;  // devices, after `open`
 
-Result<void> check(const PoolOptions& options) {
+Result<void> check_numbers(const PoolOptions& options) {
   if (options.lanes_per_device < 1 || options.lanes_per_device > most_lanes)
     return Error(Errc::invalid_argument,
                  base::text("The number of lanes per device ({}) is not in the range 1 to {}.",
@@ -44,6 +45,10 @@ Result<void> check(const PoolOptions& options) {
   if (options.poll_limit < Duration::zero() || options.poll_limit > std::chrono::seconds(1))
     return Error(Errc::invalid_argument,
                  base::text("The poll limit ({} s) is not from 0 to 1 s.", seconds(options.poll_limit)));
+  return {};
+}
+
+Result<void> check_times(const PoolOptions& options) {
   if (options.lease_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The lease timeout ({} s) is negative.", seconds(options.lease_timeout)));
@@ -53,6 +58,10 @@ Result<void> check(const PoolOptions& options) {
   if (options.close_timeout && *options.close_timeout < Duration::zero())
     return Error(Errc::invalid_argument,
                  base::text("The close timeout ({} s) is negative.", seconds(*options.close_timeout)));
+  return {};
+}
+
+Result<void> check_memory(const PoolOptions& options) {
   if (options.lane_memory.count == 0)
     return Error(Errc::invalid_argument, "The memory limit of a lane (0 bytes) is not positive.");
   const auto is_small = [](Bytes budget) { return budget < least_budget; };
@@ -74,6 +83,10 @@ Result<void> check(const PoolOptions& options) {
                       [&](const TagBudget& other) { return other.tag == budget.tag; }) > 1)
       return Error(Errc::invalid_argument, base::text("Tag '{}' has two memory budgets.", budget.tag));
   }
+  return {};
+}
+
+Result<void> check_partition(const PoolOptions& options) {
   const Partition& part = options.partition;
   if (options.isolation != Isolation::partition && part != Partition{})
     return Error(Errc::invalid_argument,
@@ -89,6 +102,12 @@ Result<void> check(const PoolOptions& options) {
   if (part.percent > 100)
     return Error(Errc::invalid_argument,
                  base::text("The share of a partition ({} %) is not in the range 1 to 100.", part.percent));
+  return {};
+}
+
+Result<void> check(const PoolOptions& options) {
+  for (const auto check_some : {check_numbers, check_times, check_memory, check_partition})
+    if (auto ok = check_some(options); !ok) return ok;
   return {};
 }
 
@@ -165,7 +184,7 @@ void Pool::recover(std::size_t device) noexcept try {
 }
 
 Suspicion Pool::current_suspicion(std::size_t device) noexcept {
-  leases_->collect_finished();
+  (void)leases_->await_finished(Instant::min());
   return fleet_->suspicion(device);
 }
 
@@ -207,7 +226,10 @@ void Pool::add_reserved(std::vector<ContextInfo>& contexts) const {
   }
 }
 
+std::vector<ContextInfo> Pool::contexts_locked() const { return Report(*leases_).contexts(); }
+
 std::vector<SiliconInfo> Pool::silicon() const {
+  const Report report(*leases_);
   std::vector<SiliconInfo> list;
   for (std::size_t p = 0; p < fleet_->processor_count(); ++p) {
     silicon::Silicon& silicon = fleet_->silicon(p);
@@ -217,8 +239,8 @@ std::vector<SiliconInfo> Pool::silicon() const {
       if (fleet_->processor_of(d) == p) info.devices.push_back(fleet_->state_of(d));
     info.slots = silicon.slots().limit();
     info.used = silicon.slots().used();
-    info.leases = leases_->slots_used_on(p);
-    info.waiting = leases_->waiting_on(p);
+    info.leases = report.slots_used_on(p);
+    info.waiting = report.waiting_on(p);
     info.memory = accounts_->shares(p);
     info.pressure = accounts_->pressure_on(p).level;
     for (const silicon::MachineShare::Process& one : silicon.processes()) {

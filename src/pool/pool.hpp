@@ -85,7 +85,8 @@ class Pool {
   /// Keeps all numbers of this pool unchanged while the lock is held, but for counts of memory.
   base::Lock freeze() const { return leases_->freeze(); }
   PoolMetrics metrics_locked() const;
-  /// Adds `reserved` to the result of `Leases::contexts_locked`. Calls drivers, so no lock is held.
+  std::vector<ContextInfo> contexts_locked() const;
+  /// Adds `reserved` to the result of `contexts_locked`. Calls drivers, so no lock is held.
   void add_reserved(std::vector<ContextInfo>& contexts) const;
   std::vector<SiliconInfo> silicon() const;
   void close() { leases_->close(); }
@@ -93,6 +94,7 @@ class Pool {
 
  private:
   class Turn;
+  struct Listing;
   Pool(std::shared_ptr<const PoolOptions> options, std::size_t devices,
        std::shared_ptr<device::Qualifier> qualifier);
   bool recover_all(bool waits) noexcept;
@@ -106,6 +108,9 @@ class Pool {
                       std::string found_as, std::size_t processors);
   void discard_prepared(std::size_t from) noexcept;
   std::size_t place_of(const AdapterInfo& info) const;
+  Listing list_found(const std::vector<device::Discovered>& found) const;
+  Result<void> open_found(const std::vector<device::Discovered>& found, Listing& listing,
+                          std::vector<AdapterInfo>& usable);
   void retry_lost(const std::vector<device::Discovered>& found, std::vector<AdapterInfo>& usable);
 
   const std::shared_ptr<const PoolOptions> options_;

@@ -20,6 +20,14 @@ std::string text_of(const std::optional<SourceLocation>& where) {
 
 }  // namespace
 
+std::string Report::able_devices(const DeviceFilter& filter) const {
+  const Fleet& fleet = *leases_.fleet_;
+  std::string names;
+  for (std::size_t d = 0; d < fleet.size(); ++d)
+    if (fleet.is_able(d, filter)) names += (names.empty() ? "'" : ", '") + fleet.info(d).id + "'";
+  return filter.workload.empty() ? names : base::text("{} for workload '{}'", names, filter.workload);
+}
+
 Error Report::no_context_free(const Leases::Wanted& wanted, Duration waited, Errc code) const {
   const Fleet& fleet = *leases_.fleet_;
   std::size_t all = 0, leased = 0;
@@ -34,7 +42,7 @@ Error Report::no_context_free(const Leases::Wanted& wanted, Duration waited, Err
     }
   }
   const Instant now = leases_.clock().now();
-  const std::string names = fleet.able_devices(wanted.which);
+  const std::string names = able_devices(wanted.which);
   const std::string age =
       leased == 0 ? std::string() : base::text("; oldest for {:.1f} s", seconds(now - oldest));
   const std::string held =
@@ -73,7 +81,7 @@ Error Report::never_free(const Leases::Wanted& wanted) const {
   return Error(Errc::unavailable,
                base::text("A lease of {} without a deadline would wait for ever: all {} belong to this "
                           "thread or to threads that wait for it ({}).",
-                          fleet.able_devices(wanted.which), are_slots ? "slots" : "contexts", held));
+                          able_devices(wanted.which), are_slots ? "slots" : "contexts", held));
 }
 
 std::string Report::used_slots(const Leases::Wanted& wanted) const {
@@ -143,6 +151,16 @@ std::vector<ContextInfo> Report::contexts() const {
     }
   }
   return list;
+}
+
+std::uint32_t Report::waiting_on(std::size_t processor) const {
+  const Fleet& fleet = *leases_.fleet_;
+  const base::Lock lock = base::lock_soon(leases_.mutex_);
+  return static_cast<std::uint32_t>(
+      std::count_if(leases_.waiters_.begin(), leases_.waiters_.end(), [&](const Leases::Waiter* waiter) {
+        return fleet.any_on(processor,
+                            [&](std::size_t d) { return fleet.is_candidate(d, waiter->wanted.which); });
+      }));
 }
 
 std::vector<SlotInfo> Report::slots_used_on(std::size_t processor) const {

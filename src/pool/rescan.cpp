@@ -42,7 +42,49 @@ bool are_equal(const std::vector<AdapterInfo>& a, const std::vector<AdapterInfo>
       });
 }
 
+/// Returns whether an adapter that was found is that of a device of the fleet.
+bool is_adapter_of(const Fleet& fleet, const AdapterInfo& found, std::size_t device) noexcept {
+  return is_same_adapter(found, fleet.info(device), fleet.found_as(device));
+}
+
 }  // namespace
+
+/// The adapters after a discovery.
+struct Pool::Listing {
+  std::vector<AdapterInfo> entries;
+  /// For each adapter that was found its index in `entries`; nothing: it is not opened.
+  std::vector<std::optional<std::size_t>> places;
+};
+
+/// Lists the adapters that were found. Entries of open devices stay, and so do those of adapters that
+/// an open device replaces. Others are tried again.
+Pool::Listing Pool::list_found(const std::vector<device::Discovered>& found) const {
+  Listing listing{.entries = {}, .places = std::vector<std::optional<std::size_t>>(found.size())};
+  std::vector<AdapterInfo>& list = listing.entries;
+  std::vector<std::uint8_t> is_listed(found.size());
+  const auto is_open = [&](const AdapterInfo& info) {
+    for (std::size_t d = 0; d < fleet_->size(); ++d)
+      if (is_adapter_of(*fleet_, info, d)) return true;
+    return false;
+  };
+  for (const AdapterInfo& entry : adapters()) {
+    const auto again = entry.usable ? std::nullopt : find_again(found, entry);
+    if (!entry.usable && (!again || is_listed[*again])) continue;
+    if (again) {
+      is_listed[*again] = true;
+      if (!is_open(found[*again].info)) listing.places[*again] = list.size();
+    }
+    list.push_back(entry);
+  }
+  for (std::size_t f = 0; f < found.size(); ++f) {
+    if (is_listed[f] || is_open(found[f].info)) continue;
+    listing.places[f] = list.size();
+    std::string id = free_id(found[f].info, list);
+    list.push_back(found[f].info);
+    list.back().id = std::move(id);
+  }
+  return listing;
+}
 
 class Pool::Turn {
  public:
@@ -82,7 +124,8 @@ void Pool::prepare_device(std::shared_ptr<device::DeviceBase> device,
   const std::size_t before = fleet_->prepared();
   try {
     const std::size_t d = fleet_->prepare(std::move(device), std::move(adapter), std::move(found_as));
-    if (accounts_->prepared() < fleet_->prepared_processors()) accounts_->prepare(fleet_->info(d).id);
+    if (accounts_->prepared() < fleet_->processors_of(fleet_->prepared()))
+      accounts_->prepare(fleet_->info(d).id);
     leases_->prepare(d, processors);
   } catch (const std::bad_alloc&) {
     discard_prepared(before);
@@ -92,7 +135,7 @@ void Pool::prepare_device(std::shared_ptr<device::DeviceBase> device,
 
 /// Removes the device `from` and all later ones, which are prepared and not published.
 void Pool::discard_prepared(std::size_t from) noexcept {
-  const std::size_t processors = fleet_->prepared_processors(from);
+  const std::size_t processors = fleet_->processors_of(from);
   leases_->discard(from, processors);
   accounts_->discard(processors);
   fleet_->discard(from);
@@ -113,13 +156,43 @@ void Pool::retry_lost(const std::vector<device::Discovered>& found, std::vector<
   for (std::size_t d = 0; d < fleet_->size(); ++d) {
     std::shared_ptr<device::Adapter> adapter;
     for (const device::Discovered& one : found)
-      if (one.adapter && one.adapter->can_reopen() && fleet_->is_adapter_of(one.info, d) &&
+      if (one.adapter && one.adapter->can_reopen() && is_adapter_of(*fleet_, one.info, d) &&
           (!adapter || one.info.id == fleet_->found_as(d)))
         adapter = one.adapter;
     if (leases_->is_closed() || !fleet_->begin_probe_with(d, std::move(adapter))) continue;
     recover(d);
     if (fleet_->state_of(d).health == DeviceHealth::healthy) usable.push_back(fleet_->info(d));
   }
+}
+
+/// Opens the devices of a listing, and prepares them. Adds them to `usable`.
+/// Errors:  over_budget (there is no room for all).
+Result<void> Pool::open_found(const std::vector<device::Discovered>& found, Listing& listing,
+                              std::vector<AdapterInfo>& usable) {
+  Result<void> all;
+  for (std::size_t f = 0; f < found.size(); ++f) {
+    if (!listing.places[f]) continue;
+    AdapterInfo& entry = listing.entries[*listing.places[f]];
+    std::string id = std::exchange(entry, found[f].info).id;
+    entry.id = id;
+    if (!found[f].adapter) continue;
+    if (fleet_->prepared() == fleet_->limit()) {
+      all = Error(
+          Errc::over_budget,
+          base::text("Device '{}' exceeds the number of devices of this pool ({}).", id, fleet_->limit()));
+      refuse(entry, all.error());
+      continue;
+    }
+    auto opened = open_adapter(*found[f].adapter, id, fleet_->qualifier());
+    if (opened)
+      if (auto shared = share_processor(**opened, *options_); !shared) opened = std::move(shared).error();
+    note_opened(entry, opened);
+    if (!opened) continue;
+    usable.push_back(entry);
+    prepare_device(*std::move(opened), found[f].adapter->can_reopen() ? found[f].adapter : nullptr,
+                   found[f].info.id, 0);
+  }
+  return all;
 }
 
 Result<std::vector<AdapterInfo>> Pool::rescan() {
@@ -142,71 +215,21 @@ Result<std::vector<AdapterInfo>> Pool::rescan() {
   retry_lost(found, usable);
   if (!discover_) return usable;
 
-  // Entries of open devices stay, and so do those of adapters that an open device replaces. Others
-  // are tried again.
-  std::vector<AdapterInfo> list;
-  std::vector<std::optional<std::size_t>> places(found.size());  // in `list`; nothing: it is not opened
-  std::vector<std::uint8_t> is_listed(found.size());
-  const std::size_t before = fleet_->size();
-  const auto is_open = [&](const AdapterInfo& info) {
-    for (std::size_t d = 0; d < before; ++d)
-      if (fleet_->is_adapter_of(info, d)) return true;
-    return false;
-  };
-  for (const AdapterInfo& entry : adapters()) {
-    const auto again = entry.usable ? std::nullopt : find_again(found, entry);
-    if (!entry.usable && (!again || is_listed[*again])) continue;
-    if (again) {
-      is_listed[*again] = true;
-      if (!is_open(found[*again].info)) places[*again] = list.size();
-    }
-    list.push_back(entry);
-  }
-  for (std::size_t f = 0; f < found.size(); ++f) {
-    if (is_listed[f] || is_open(found[f].info)) continue;
-    places[f] = list.size();
-    std::string id = free_id(found[f].info, list);
-    list.push_back(found[f].info);
-    list.back().id = std::move(id);
-  }
-
-  std::optional<Error> full;
-  for (std::size_t f = 0; f < found.size(); ++f) {
-    if (!places[f]) continue;
-    AdapterInfo& entry = list[*places[f]];
-    std::string id = std::exchange(entry, found[f].info).id;
-    entry.id = id;
-    if (!found[f].adapter) continue;
-    if (fleet_->prepared() == fleet_->limit()) {
-      full = Error(
-          Errc::over_budget,
-          base::text("Device '{}' exceeds the number of devices of this pool ({}).", id, fleet_->limit()));
-      refuse(entry, *full);
-      continue;
-    }
-    auto opened = open_adapter(*found[f].adapter, id, fleet_->qualifier());
-    if (opened)
-      if (auto shared = share_processor(**opened, *options_); !shared) opened = std::move(shared).error();
-    note_opened(entry, opened);
-    if (!opened) continue;
-    usable.push_back(entry);
-    prepare_device(*std::move(opened), found[f].adapter->can_reopen() ? found[f].adapter : nullptr,
-                   found[f].info.id, 0);
-  }
-
+  Listing listing = list_found(found);
+  const auto all_opened = open_found(found, listing, usable);
   std::vector<std::size_t> order(fleet_->prepared());
   for (std::size_t d = 0; d < order.size(); ++d) order[d] = place_of(fleet_->info(d));
   // A list may be in use until the pool ends. One with the same contents is used again.
   auto shown = std::find_if(lists_.begin(), lists_.end(),
-                            [&](const auto& earlier) { return are_equal(*earlier, list); });
+                            [&](const auto& earlier) { return are_equal(*earlier, listing.entries); });
   if (shown == lists_.end()) {
     lists_.reserve(lists_.size() + 1);
-    lists_.push_back(std::make_unique<const std::vector<AdapterInfo>>(std::move(list)));
+    lists_.push_back(std::make_unique<const std::vector<AdapterInfo>>(std::move(listing.entries)));
     shown = lists_.end() - 1;
   }
   if (!leases_->publish(order)) return closed;
   adapters_.store(shown->get(), std::memory_order_release);
-  if (full) return *std::move(full);
+  if (!all_opened) return all_opened.error();
   return usable;
 }
 

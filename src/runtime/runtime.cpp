@@ -151,8 +151,8 @@ Metrics Runtime::metrics() const {
     const auto jobs_still = core.freeze();
     const auto pool_still = pool.freeze();
     const auto cache_still = cache.freeze();
-    return {pool.metrics_locked(), cache.metrics_locked(), core.metrics_locked(),
-            pool.leases().contexts_locked(), std::move(devices)};
+    return {pool.metrics_locked(), cache.metrics_locked(), core.metrics_locked(), pool.contexts_locked(),
+            std::move(devices)};
   };
   Metrics metrics = freeze();
   pool.add_reserved(metrics.contexts);

@@ -39,7 +39,9 @@ struct LateCopies {
 /// A user of an array on a device: its copy is in flight on a lane of its own.
 struct LateUser {
   LateUser(const LateCopies& scene, data::ArrayState& of)
-      : array(of), device(*scene.late), lease(scene.pool->leases().lease_for(device, Instant::max()).value()) {
+      : array(of),
+        device(*scene.late),
+        lease(scene.pool->leases().lease_for(device, Instant::max()).value()) {
     auto placed = array.on_device(device, all).value();
     auto& lane = base::state_of(lease)->lane();
     elements = array.begin_fill(device, all, all, Instant::max()).value();

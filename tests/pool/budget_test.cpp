@@ -54,7 +54,8 @@ struct Report {
 Result<pool::Reservation> reserve(const ContextPool& pool, Bytes bytes) {
   pool::Pool& state = *base::state_of(pool);
   pool::Reservation reserved;
-  if (auto done = state.accounts().reserve(0, nullptr, {.own = bytes, .replicas = {}}, state.clock().now(), reserved);
+  if (auto done =
+          state.accounts().reserve(0, nullptr, {.own = bytes, .replicas = {}}, state.clock().now(), reserved);
       !done)
     return std::move(done).error();
   return reserved;
@@ -241,13 +242,15 @@ TEST_CASE("the arrays of a job do not count for the budget of its tag", "[pool]"
   pool::Pool& state = *base::state_of(pool);
   const auto tag = state.accounts().of_tag(0, "preview");
   pool::Reservation reserved;
-  REQUIRE(
-      state.accounts().reserve(0, tag, {.own = 3_KiB, .replicas = 8_KiB}, state.clock().now(), reserved).has_value());
+  REQUIRE(state.accounts()
+              .reserve(0, tag, {.own = 3_KiB, .replicas = 8_KiB}, state.clock().now(), reserved)
+              .has_value());
   CHECK(tag->held() == 3_KiB);
   CHECK(state.accounts().of(*card)->held() == 11_KiB);
   reserved = {};
   CHECK(tag->held() == 0_B);
-  const auto over = state.accounts().reserve(0, tag, {.own = 5_KiB, .replicas = {}}, state.clock().now(), reserved);
+  const auto over =
+      state.accounts().reserve(0, tag, {.own = 5_KiB, .replicas = {}}, state.clock().now(), reserved);
   REQUIRE_FALSE(over);
   CHECK(over.error() == Errc::over_budget);
 }

@@ -71,7 +71,8 @@ TEST_CASE("a lost device is opened again by the next lease, checked, and has a n
   CHECK(one.pool.metrics().recoveries == 1);
   for (int i = 0; i < 3; ++i) CHECK(before.buffer<int>(1).error() == Errc::device_lost);
   CHECK(base::state_of(old)->device()->lost());
-  CHECK(base::state_of(one.pool)->leases().lease_on(*one.device, one.clock.now()).error() == Errc::device_lost);
+  CHECK(base::state_of(one.pool)->leases().lease_on(*one.device, one.clock.now()).error() ==
+        Errc::device_lost);
 }
 
 TEST_CASE("a loss is told to the qualifier of the pool, once, with the device that was lost",

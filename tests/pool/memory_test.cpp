@@ -48,7 +48,7 @@ TEST_CASE("a pool counts what its contexts hold, and a silicon what all pools ho
                in_c = c.buffer<std::byte>(3).value(), in_none = Device(card).buffer<std::byte>(4000).value();
   CHECK(one->metrics_locked().bytes == 120_B);
   CHECK(two->metrics_locked().bytes == 3_B);
-  for (const ContextInfo& context : one->leases().contexts_locked())
+  for (const ContextInfo& context : one->contexts_locked())
     CHECK(context.bytes == (context.backend == "cuda" ? 100_B : 20_B));
   CHECK(Device(card).memory().in_use == 4123_B);
   CHECK(Device(same_card).memory().in_use == 4123_B);
@@ -309,5 +309,5 @@ TEST_CASE("eight threads lease and allocate while devices refuse; bytes and leas
   CHECK(metrics.leases == 2400);
   CHECK(metrics.bytes == 0_B);
   CHECK(a->silicon()->account()->held() == 0_B);
-  for (const ContextInfo& context : pool->leases().contexts_locked()) CHECK(context.bytes == 0_B);
+  for (const ContextInfo& context : pool->contexts_locked()) CHECK(context.bytes == 0_B);
 }

@@ -178,7 +178,7 @@ TEST_CASE("the numbers of a pool agree at every moment while threads lease", "[p
   while (!stop || readings < 100) {
     const base::Lock still = state.freeze();
     const PoolMetrics now = state.metrics_locked();
-    const auto contexts = state.leases().contexts_locked();
+    const auto contexts = state.contexts_locked();
     std::uint32_t active = 0;
     for (const ContextInfo& one : contexts) active += one.active;
     wrong += now.active != active || now.contexts != contexts.size();

@@ -88,7 +88,7 @@ TEST_CASE("whichever allocation of a lease fails, it is an error, and the pool i
                lease->error() == Errc::not_found));
       if (buffer && !*buffer) CHECK(buffer->error() == Errc::out_of_memory);
       const Bytes charged = buffer && *buffer ? Bytes{4000} : Bytes{};
-      const auto contexts = state->leases().contexts_locked();
+      const auto contexts = state->contexts_locked();
       CHECK((contexts.empty() ? Bytes{} : contexts.at(0).bytes) == charged);
       CHECK(state->metrics_locked().bytes == charged);
       CHECK(device->memory().in_use == charged);
