@@ -8,6 +8,7 @@
 
 #include "base/internals.hpp"
 #include "base/text.hpp"
+#include "device/lane.hpp"
 #include "pool/discovery.hpp"
 #include "pool/fleet.hpp"
 
