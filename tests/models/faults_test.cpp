@@ -35,7 +35,7 @@ constexpr const char* functions[] = {
     "cuMemAllocFromPoolAsync",    "cuMemFreeAsync",   "cuMemcpyAsync",      "cuMemsetD32Async",
     "cuStreamCreateWithPriority", "cuStreamWaitEvent"};
 
-const std::vector<std::string> texts = {"a", "b c", "de fgh i", "", "j k l m n o p", "qrs tuv w x y z"};
+const std::vector<std::string> some_texts = {"a", "b c", "de fgh i", "", "j k l m n o p", "qrs tuv w x y z"};
 
 /// Clears the faults of the stand-in when it ends, which is after all devices.
 class Faults {
@@ -100,13 +100,13 @@ TEST_CASE("each request of a queue settles once, whichever call of the driver fa
     return calls_of(*stand_in, [&] {
       if (function) faults.fail(function, nth, code);
       std::vector<EmbedTicket> tickets;
-      for (const std::string& text : texts) tickets.push_back(queue.submit(text).value());
+      for (const std::string& text : some_texts) tickets.push_back(queue.submit(text).value());
       int mine = 0;
-      for (std::size_t i = 0; i < texts.size(); ++i) {
+      for (std::size_t i = 0; i < some_texts.size(); ++i) {
         const auto row = tickets[i].wait(60s);
         REQUIRE(tickets[i].ready());
         if (row)
-          CHECK(is_right(model, encoder, texts[i], *row, 2e-6));
+          CHECK(is_right(model, encoder, some_texts[i], *row, 2e-6));
         else
           CHECK_FALSE(row.error().sentence().empty());
         const auto again = tickets[i].wait();
@@ -114,11 +114,11 @@ TEST_CASE("each request of a queue settles once, whichever call of the driver fa
         mine += row.has_value();
       }
       completed += mine;
-      failed += static_cast<int>(texts.size()) - mine;
+      failed += static_cast<int>(some_texts.size()) - mine;
       const EmbedQueueMetrics counts = queue.metrics();
-      CHECK(counts.requests == texts.size());
+      CHECK(counts.requests == some_texts.size());
       CHECK(counts.completed == static_cast<std::uint64_t>(mine));
-      CHECK(counts.completed + counts.failed == texts.size());
+      CHECK(counts.completed + counts.failed == some_texts.size());
       CHECK(counts.waiting == 0);
       CHECK(counts.running == 0);
     });
@@ -144,7 +144,7 @@ TEST_CASE("a batch whose device is lost runs on another one", "[models][faults]"
   if (!stand_in) return test::skip("CUDA's driver is no stand-in");
   const TinyModel model;
   const std::string folder = model.write();
-  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  const std::vector<std::string_view> views(some_texts.begin(), some_texts.end());
   const auto precision = GENERATE(Precision::float32, Precision::float16, Precision::q8_0);
   INFO(models::name(precision));
   const double limit = precision == Precision::float32 ? 2e-6 : 0.05;
@@ -169,7 +169,7 @@ TEST_CASE("a batch whose device is lost runs on another one", "[models][faults]"
     const auto rows = encoder.embed(views);
     if (!rows) FAIL(rows.error().describe());
     CHECK(rows->device().backend == "cpu");
-    for (std::size_t t = 0; t < texts.size(); ++t)
-      CHECK(is_right(model, encoder, texts[t], (*rows)[t], limit));
+    for (std::size_t t = 0; t < some_texts.size(); ++t)
+      CHECK(is_right(model, encoder, some_texts[t], (*rows)[t], limit));
   }
 }

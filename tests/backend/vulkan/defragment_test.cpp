@@ -98,7 +98,7 @@ TEST_CASE("idle arrays are moved together, keep their contents, and blocks go ba
     CHECK(driver.alive()["DeviceMemory"] < blocks);
     CHECK(scene.pool->defragment() == Bytes{});  // nothing is left to move
     scene.check_contents();
-    CHECK(scene.device->silicon()->account()->held() == scene.pool->account_on(*scene.device)->held());
+    CHECK(scene.device->silicon()->account()->held() == scene.pool->accounts().of(*scene.device)->held());
   }
   CHECK(rig.device().memory().in_use == Bytes{});
 }
@@ -141,7 +141,7 @@ TEST_CASE("arrays in use stay where they are, and the others are moved", "[vulka
     scene.kept[0].first->end_write();
   }
   SECTION("because the lane for copies is in use") {
-    const auto lane = scene.pool->lease_copies(scene.device->ref());
+    const auto lane = scene.pool->leases().lease_copies(scene.device->ref());
     REQUIRE(lane);
     CHECK(scene.pool->defragment() == Bytes{});
   }
