@@ -71,7 +71,8 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   base::release_arguments(record.job);
   record.plan_run.reset();
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
-    (void)pool_->leases().reclaim(*base::state_of(pool_->fleet().device(record.extras->prefetched_on)), Bytes{});
+    (void)pool_->leases().reclaim(*base::state_of(pool_->fleet().device(record.extras->prefetched_on)),
+                                  Bytes{});
   if (from != State::waiting) fail_outputs(record);
   log_end(record);
   Continuations continuations = publish(record);
