@@ -123,7 +123,7 @@ void segment_mean(Range range, std::span<const T> x, std::span<const std::uint32
     for (std::uint64_t i = 0; i < stretches; i += segment_group)
       add_segment_block(sums.data() + (r.first_sum + i) * step + column, step,
                         std::min<std::uint64_t>(segment_group, stretches - i), n, total);
-    add_segment_rows(x.data() + r.rest * step + column, step, r.end - r.rest, n, rest);
+    if (r.rest < r.end) add_segment_rows(x.data() + r.rest * step + column, step, r.end - r.rest, n, rest);
     T* const to = result.data() + segment * step + column;
     float* const means = room_of_floats(to, wide);
     HWY_DYNAMIC_DISPATCH(segment_divide)
