@@ -205,7 +205,7 @@ TEST_CASE("a job that is cancelled in flight settles at once, and its memory may
   device->hold_commands();
   auto x = std::make_unique<std::vector<float>>(1000, 1.0f);
   std::promise<Errc> then;
-  auto ticket = machine.scheduler.submit(test::host_scale()(*x, 2.0f), {.tag = "long"});
+  auto ticket = machine.scheduler.submit(test::host_scale()(*x, 2.0f), {.time_limit = 2h, .tag = "long"});
   await([&] { return device->held() == 1; });
   ticket.then([&](const Result<Outcome>& result) { then.set_value(result.error().code()); });
   clock.advance(1h);
