@@ -1,5 +1,5 @@
 #pragma once
-/// The devices of a pool: which there are, which of them are lost, and on which processors they are.
+/// The devices of a pool, their health, and their processors.
 #include <wye/pool/context_pool.hpp>
 
 #include <atomic>

@@ -384,12 +384,12 @@ void Leases::trim_due_locked(Instant now, Lanes& ended) {
     devices_[d].trim(now, idle_for, options_->contexts_ahead, ended);
 }
 
-void Leases::trim(Duration idle_for) {
+void Leases::trim() {
   Lanes ended;  // destroyed after the lock
   const base::Lock lock = base::lock_soon(mutex_);
   ended = unfinished_.take_finished();
   for (std::size_t d = 0; d < fleet_->size(); ++d)
-    devices_[d].trim(clock().now(), idle_for, options_->contexts_ahead, ended);
+    devices_[d].trim(clock().now(), Duration::zero(), options_->contexts_ahead, ended);
 }
 
 void Leases::add_to_locked(PoolMetrics& metrics) const noexcept {

@@ -84,9 +84,8 @@ class Leases final : public std::enable_shared_from_this<Leases>,
     if (slots.observes_runs() && slots.note_run(work, run_time)) slots_of(device).serve();
   }
 
-  /// Destroys the lanes of ended leases whose work has completed, and those of contexts that were
-  /// idle for `idle_for`.
-  void trim(Duration idle_for);
+  /// Destroys the lanes of ended leases whose work has completed, and those of idle contexts.
+  void trim();
   /// Destroys the lanes of ended leases that had work in flight; they hold the executables of that
   /// work. Waits for it until `until`, of the steady clock. Returns false if some of it has not
   /// completed then.

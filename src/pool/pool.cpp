@@ -189,7 +189,7 @@ Suspicion Pool::current_suspicion(std::size_t device) noexcept {
 }
 
 Bytes Pool::trim(IdleMemory last) {
-  leases_->trim(Duration::zero());
+  leases_->trim();
   Bytes freed;
   for (const Device& device : fleet_->devices()) {
     device::DeviceBase& state = *base::state_of(device);

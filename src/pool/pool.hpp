@@ -82,7 +82,7 @@ class Pool {
   Bytes trim(IdleMemory last);
   /// Implements `ContextPool::defragment`.
   Bytes defragment();
-  /// Keeps all numbers of this pool unchanged while the lock is held, but for counts of memory.
+  /// Keeps all numbers of this pool unchanged while the lock is held, but for those of `Accounts` and `Fleet`.
   base::Lock freeze() const { return leases_->freeze(); }
   PoolMetrics metrics_locked() const;
   std::vector<ContextInfo> contexts_locked() const;

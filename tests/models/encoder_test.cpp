@@ -25,6 +25,8 @@ using models::Embeddings;
 using models::Encoder;
 using models::LongText;
 using models::Precision;
+using test::largest_difference;
+using test::sequence_of;
 using test::TinyModel;
 
 namespace {
@@ -48,21 +50,6 @@ std::vector<std::string> random_texts(std::size_t count, std::uint32_t seed, std
       text += ' ';
     }
   return texts;
-}
-
-/// Returns the tokens of the beginning of a text, with the special tokens.
-std::vector<std::uint32_t> sequence_of(const Encoder& encoder, const std::string& text) {
-  auto tokens = encoder.tokenizer().encode(text);
-  tokens.resize(std::min<std::size_t>(tokens.size(), encoder.max_tokens() - 2));
-  tokens.insert(tokens.begin(), encoder.tokenizer().begin());
-  tokens.push_back(encoder.tokenizer().end());
-  return tokens;
-}
-
-double largest_difference(std::span<const float> got, std::span<const double> exact) {
-  double largest = 0;
-  for (std::size_t i = 0; i < exact.size(); ++i) largest = std::max(largest, std::abs(got[i] - exact[i]));
-  return largest;
 }
 
 double cosine(std::span<const float> got, std::span<const double> exact) {

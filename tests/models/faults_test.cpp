@@ -3,7 +3,6 @@
 // open.
 #include <wye/models/embed_queue.hpp>
 
-#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -65,13 +64,8 @@ RuntimeOptions options_of(const TinyModel& model, std::vector<std::string> backe
 
 bool is_right(const TinyModel& model, const Encoder& encoder, const std::string& text,
               std::span<const float> row, double limit) {
-  auto tokens = encoder.tokenizer().encode(text);
-  tokens.insert(tokens.begin(), encoder.tokenizer().begin());
-  tokens.push_back(encoder.tokenizer().end());
-  const auto exact = model.exact(tokens);
-  double largest = 0;
-  for (std::size_t i = 0; i < exact.size(); ++i) largest = std::max(largest, std::abs(row[i] - exact[i]));
-  return row.size() == exact.size() && largest < limit;
+  const auto exact = model.exact(test::sequence_of(encoder, text));
+  return row.size() == exact.size() && test::largest_difference(row, exact) < limit;
 }
 
 /// Returns how often each function is called while `f` runs.

@@ -1,8 +1,10 @@
 #pragma once
 /// An encoder with random weights, as files in a folder, and its exact results.
+#include <wye/models/encoder.hpp>
 #include <wye/models/tokenizer.hpp>
 #include <wye/workloads/transformer.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -158,5 +160,21 @@ class TinyModel {
   TemporaryFolder folder_;
   std::mt19937 random_{7};
 };
+
+/// Returns the tokens of the beginning of a text, with the special tokens.
+inline std::vector<std::uint32_t> sequence_of(const models::Encoder& encoder, const std::string& text) {
+  auto tokens = encoder.tokenizer().encode(text);
+  tokens.resize(std::min<std::size_t>(tokens.size(), encoder.max_tokens() - 2));
+  tokens.insert(tokens.begin(), encoder.tokenizer().begin());
+  tokens.push_back(encoder.tokenizer().end());
+  return tokens;
+}
+
+/// Returns the largest difference of a row and its exact values; they have the same length.
+inline double largest_difference(std::span<const float> got, std::span<const double> exact) {
+  double largest = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) largest = std::max(largest, std::abs(got[i] - exact[i]));
+  return largest;
+}
 
 }  // namespace wye::test

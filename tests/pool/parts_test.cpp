@@ -35,7 +35,8 @@ std::size_t prepare(Fleet& fleet, const Scripted& device, std::shared_ptr<Reopen
 
 }  // namespace
 
-TEST_CASE("a fleet shows a device when it is published, and forgets one that is discarded", "[pool][parts]") {
+TEST_CASE("a device of a fleet is found once it is published, and never if it is discarded",
+          "[pool][parts]") {
   const Scripted first = scripted("cuda:0"), second = scripted("vulkan:0"), third = scripted("vulkan:1");
   Fleet fleet(options_of(), 4, nullptr);
   CHECK(prepare(fleet, first) == 0);
