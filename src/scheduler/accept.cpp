@@ -18,8 +18,8 @@ std::shared_ptr<Record> Core::accept(Job&& job, const JobOptions& options) noexc
     return make_record(std::move(job), options);
   } catch (const std::bad_alloc&) {
     const base::Lock lock = base::lock_soon(mutex_);
-    ++metrics_.submitted;
-    ++metrics_.failed;
+    ledger_.note_submission();
+    ledger_.note_without_result(nullptr);
     return std::shared_ptr<Record>(shared_from_this(), &refused_);
   }
 }
@@ -172,7 +172,7 @@ std::optional<Error> Core::failure_before(Record& record) const noexcept {
 /// Keeps the number of waiting jobs below its limit: waits, refuses `record` or drops another job,
 /// as `when_full` says. Releases `lock` meanwhile. Returns the error of a job that is refused.
 std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noexcept {
-  const auto has_room = [&] { return closing_ || metrics_.queued < options_.max_queued; };
+  const auto has_room = [&] { return closing_ || queued_ < options_.max_queued; };
   if (options_.when_full == WhenFull::wait && !has_room()) {
     ++waiting_for_room_;
     const bool in_time = room_.wait(lock, *clock_, record.start_by, has_room);
@@ -230,17 +230,6 @@ std::shared_ptr<Record> Core::take_last_locked(const Record& record) noexcept {
   return nullptr;
 }
 
-/// Returns the numbers of a type of jobs. Throws: std::bad_alloc.
-TypeMetrics& Core::metrics_of_locked(WorkloadType type) {
-  // Types are few, and most jobs name theirs by the same object.
-  for (const auto& [name, metrics] : types_)
-    if (name.data() == type.name.data() && name.size() == type.name.size()) return *metrics;
-  auto row = metrics_.by_type.find(type.name);
-  if (row == metrics_.by_type.end()) row = metrics_.by_type.try_emplace(std::string(type.name)).first;
-  if (types_.size() < most_types) types_.emplace_back(type.name, &row->second);
-  return row->second;
-}
-
 /// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`.
 /// Returns the lock of this scheduler if the record can run at once; otherwise no lock: it waits
 /// for predecessors or has settled.
@@ -269,10 +258,10 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   }
   if (is_bounded && !error) error = make_room(lock, *record);
   record->sequence = ++sequence_;
-  ++metrics_.submitted;
-  ++metrics_.queued;
+  ledger_.note_submission();
+  ++queued_;
   try {
-    record->type_metrics = &metrics_of_locked(record->job.type());
+    record->type_metrics = &ledger_.row_of(record->job.type());
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }

@@ -94,12 +94,11 @@ std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& po
   if (staging_ && staging_->advance(State::staging, State::abandoned)) {
     if (staging_->is_due) {
       unlist_locked(*staging_);
-      --metrics_.running;
+      --running_;
     } else {
       leave_queue_locked(*staging_);
     }
-    ++metrics_.failed;
-    if (staging_->type_metrics) ++staging_->type_metrics->failed;
+    ledger_.note_without_result(staging_->type_metrics);
     ++users_;
     return staging_->shared_from_this();
   }
@@ -115,9 +114,8 @@ std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& po
       continue;  // it has just settled
     }
     unlist_locked(*record);
-    --metrics_.running;
-    ++metrics_.failed;
-    if (record->type_metrics) ++record->type_metrics->failed;
+    --running_;
+    ledger_.note_without_result(record->type_metrics);
     ++users_;
     return record->shared_from_this();
   }

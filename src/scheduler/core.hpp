@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -26,9 +25,10 @@
 #include "pool/pool.hpp"
 #include "scheduler/attempt.hpp"
 #include "scheduler/blame.hpp"
+#include "scheduler/ledger.hpp"
 #include "scheduler/placement.hpp"
-#include "scheduler/recent.hpp"
 #include "scheduler/record.hpp"
+#include "scheduler/run_times.hpp"
 #include "scheduler/tags.hpp"
 #include "scheduler/trials.hpp"
 
@@ -189,7 +189,6 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Error> make_room(base::Lock& lock, const Record& record) noexcept;
   std::shared_ptr<Record> take_last_locked(const Record& record) noexcept;
   base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
-  TypeMetrics& metrics_of_locked(WorkloadType type);
   static void on_predecessors_complete(void* object) noexcept;
   void make_dependencies(Record& record);
   static void release_followers(Record& record) noexcept;
@@ -337,6 +336,7 @@ class Core : public std::enable_shared_from_this<Core> {
   }
 
   // settle.cpp
+  void leave_locked(Record& record, State from) noexcept;
   Instant settle(Record& record, State from, std::optional<Error> error) noexcept;
   using Continuation = std::function<void(const Result<Outcome>&)>;
   using Continuations = std::vector<Continuation>;
@@ -404,10 +404,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool waking_ = false;         // a worker has been woken and has not started yet
   std::uint32_t spinning_ = 0;  // workers that spin before they park
   std::uint64_t sequence_ = 0;
-  /// Mean run times of the completed jobs of one kernel, with operands of one size to a power of
-  /// two, in one queue; the latest ones count most. Zero: none has completed.
-  std::unordered_map<std::uint64_t, Duration> run_times_;
-  static constexpr std::size_t most_run_times = 65'536;
+  RunTimes run_times_;
   Record* staging_ = nullptr;    // the job that a worker stages: one at a time
   Record* active_ = nullptr;     // the first of the running jobs, also of those in flight and nested ones
   std::uint32_t users_ = 0;      // threads that may hold handles of jobs, but for those with a committed job
@@ -417,11 +414,9 @@ class Core : public std::enable_shared_from_this<Core> {
   bool closing_ = false;
   bool has_abandoned_ = false;
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned
-  SchedulerMetrics metrics_;
-  static constexpr std::size_t most_types = 32;
-  std::vector<std::pair<std::string_view, TypeMetrics*>> types_;  // some rows of `metrics_.by_type`
-  std::vector<std::uint64_t> completed_on_;                       // completed jobs per device
-  RecentJobs recent_;
+  std::uint32_t queued_ = 0;    // jobs that wait
+  std::uint32_t running_ = 0;   // jobs that run, or are in flight
+  Ledger ledger_;
   std::array<Parking, 32> parking_;
   const SpareErrors spare_;
   Record refused_;  // the record of jobs for which memory ran out

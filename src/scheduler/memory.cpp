@@ -89,7 +89,7 @@ bool Core::wait_for_memory(Record& record) noexcept {
   if (!record.has_failed) record.started = {};  // it waits as other jobs do
   record.may_share = record.leads_batch = false;
   record.mean_run_time = nullptr;
-  ++metrics_.memory_waits;
+  ledger_.note_memory_wait();
   return_to_queue_locked(record);
   const bool wakes = parked_ > 0 && !waking_ && *pause.until < watched_until_;
   if (wakes) waking_ = true;

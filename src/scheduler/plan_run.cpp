@@ -50,8 +50,8 @@ std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
     return record;
   } catch (const std::bad_alloc&) {
     const base::Lock lock = base::lock_soon(mutex_);
-    ++metrics_.submitted;
-    ++metrics_.failed;
+    ledger_.note_submission();
+    ledger_.note_without_result(nullptr);
     return std::shared_ptr<Record>(shared_from_this(), &refused_);
   }
 }
@@ -234,7 +234,7 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
     }
     if (record.has_failed) {
       const base::Lock lock = base::lock_soon(mutex_);
-      ++metrics_.fallbacks;
+      ledger_.note_fallback();
     }
     return Progress::completed;
   }

@@ -32,8 +32,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       log_(options_.log),
       aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
       tags_(options_.tags, pool_->options().tag_memory, options_.order == JobOrder::fair_shares),
-      completed_on_(pool_->fleet().limit()),
-      recent_(options_.recent),
+      ledger_(options_.recent, pool_->fleet().limit()),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
                Job::failed("job", workload_types::custom, spare_.out_of_memory)) {
   queues_.reserve(1 + pool_->fleet().limit());
@@ -111,8 +110,8 @@ bool Core::requeue(Record& record) noexcept {
 void Core::return_to_queue_locked(Record& record) noexcept {
   record.run_by = nullptr;
   unlist_locked(record);
-  --metrics_.running;
-  ++metrics_.queued;
+  --running_;
+  ++queued_;
   TagState* const tag = record.tag_state;
   if (std::exchange(record.counts_for_tag, false)) --tag->running;
   record.state = State::queued;  // an abandoned record is not here: that needs the lock
@@ -167,14 +166,8 @@ std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
 /// Finds the mean run time of jobs as this one, which its own run time is added to.
 void Core::observe_locked(Record& record) noexcept {
   if (!options_.refuse_unreachable && (options_.batch_limit == 1 || record.queue == on_threads)) return;
-  const std::uint64_t key = record.program << 24 | record.queue << 8 |
-                            static_cast<std::uint64_t>(std::bit_width(record.size.count));
-  const auto row = run_times_.find(key);
   try {
-    if (row != run_times_.end())
-      record.mean_run_time = &row->second;
-    else if (run_times_.size() < most_run_times)
-      record.mean_run_time = &run_times_[key];
+    record.mean_run_time = run_times_.of(record.program, record.queue, record.size.count);
   } catch (const std::bad_alloc&) {  // then its run time is not known
   }
 }
@@ -609,7 +602,7 @@ void Core::begin_locked(Record& record, bool is_nested) noexcept {
   if (!record.mean_run_time) observe_locked(record);
   record.counts_for_tag = record.tag_state && !is_nested;
   if (record.counts_for_tag) ++record.tag_state->running;
-  ++metrics_.running;
+  ++running_;
   record.active_next = active_;
   if (active_) active_->active_previous = &record;
   active_ = &record;
@@ -617,10 +610,10 @@ void Core::begin_locked(Record& record, bool is_nested) noexcept {
 
 /// Counts a job that waits no longer.
 void Core::leave_queue_locked(Record& record) noexcept {
-  --metrics_.queued;
+  --queued_;
   expect_no_more_locked(record);
   if (std::exchange(record.is_staged, false)) --queues_[record.queue].staged_jobs;
-  if (waiting_for_room_ > 0 && metrics_.queued < options_.max_queued) room_.wake_one();
+  if (waiting_for_room_ > 0 && queued_ < options_.max_queued) room_.wake_one();
 }
 
 /// Takes a job off the list. Called by the thread that settles it.
@@ -631,10 +624,9 @@ void Core::unlist_locked(Record& record) noexcept {
 }
 
 SchedulerMetrics Core::metrics_locked() const {
-  SchedulerMetrics metrics = metrics_;
-  for (std::size_t device = 0; device < completed_on_.size(); ++device)
-    if (completed_on_[device] != 0)
-      metrics.completed_by_backend[pool_->fleet().info(device).backend] += completed_on_[device];
+  SchedulerMetrics metrics = ledger_.metrics(pool_->fleet());
+  metrics.queued = queued_;
+  metrics.running = running_;
   return metrics;
 }
 

@@ -9,7 +9,7 @@ constinit thread_local int Core::functions_on_this_thread = 0;
 
 /// Returns whether no job waits or runs, and no thread or callback holds a settled job.
 bool Core::is_quiet_locked() const noexcept {
-  return metrics_.queued == 0 && metrics_.running == 0 && users_ == 0 && callbacks_ == 0 &&
+  return queued_ == 0 && running_ == 0 && users_ == 0 && callbacks_ == 0 &&
          ready_.load(std::memory_order_relaxed) == 0 && committed_locked() == 0;
 }
 
@@ -22,11 +22,11 @@ void Core::end_use() noexcept {
 
 /// Returns the error of `quiesce` at its deadline.
 Error Core::not_quiet_locked() const {
-  const std::uint32_t left = metrics_.queued + metrics_.running;
+  const std::uint32_t left = queued_ + running_;
   if (left > 0)
     return Error(Errc::timed_out, base::text("{} jobs were left when the deadline of quiescing passed: {} "
                                              "waited, {} ran.",
-                                             left, metrics_.queued, metrics_.running));
+                                             left, queued_, running_));
   return Error(Errc::timed_out, base::text("0 jobs were left when the deadline of quiescing passed, but "
                                            "threads still used settled jobs ({} submissions of them were in "
                                            "flight).",

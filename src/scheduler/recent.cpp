@@ -20,30 +20,30 @@ void assign(std::array<char, N>& to, std::string_view from) noexcept {
 
 }  // namespace
 
-void RecentJobs::add(const Record& record, bool has_run) noexcept {
+void RecentJobs::add(const Settled& job) noexcept {
   if (most_ == 0) return;
   const bool is_full = ring_.size() == most_;
   Entry& entry = is_full ? ring_[oldest_] : ring_.emplace_back();  // within the memory that is reserved
   if (is_full) oldest_ = (oldest_ + 1) % most_;
-  entry.number = record.sequence;
-  entry.type = record.job.type();
-  entry.size = record.size;
-  entry.bytes_transferred = record.bytes_transferred;
-  entry.queue_time = has_run ? record.queue_time() : Duration::zero();
-  entry.build_time = record.build_time;
-  entry.transfer_time = record.transfer_time;
-  entry.run_time = has_run ? record.run_time() : Duration::zero();
-  entry.jobs_in_submission = static_cast<std::uint8_t>(record.batch_size);
-  entry.jobs_in_launch = static_cast<std::uint8_t>(record.launch_size);
+  entry.number = job.number;
+  entry.type = job.type;
+  entry.size = job.size;
+  entry.bytes_transferred = job.bytes_transferred;
+  entry.queue_time = job.queue_time;
+  entry.build_time = job.build_time;
+  entry.transfer_time = job.transfer_time;
+  entry.run_time = job.run_time;
+  entry.jobs_in_submission = job.batch_size;
+  entry.jobs_in_launch = job.launch_size;
   entry.tried_count = 0;
-  for (const Decision& decision : record.decisions) {
+  for (const Decision& decision : job.decisions) {
     if (decision.is_open() || entry.tried_count == entry.tried.size()) continue;
     entry.tried[entry.tried_count++] = {static_cast<std::uint16_t>(decision.device), decision.verdict,
                                         decision.code};
   }
-  entry.error = record.error ? record.error->code() : Errc{};
-  assign(entry.job, record.name());
-  assign(entry.tag, record.tag());
+  entry.error = job.error;
+  assign(entry.job, job.job);
+  assign(entry.tag, job.tag);
 }
 
 std::vector<Placement> RecentJobs::list(const pool::Fleet& devices) const {
@@ -74,7 +74,7 @@ std::vector<Placement> RecentJobs::list(const pool::Fleet& devices) const {
 std::vector<Placement> Core::recent() const {
   if (origin_.is_inherited()) return {};
   const base::Lock lock = freeze();
-  return recent_.list(pool_->fleet());
+  return ledger_.recent(pool_->fleet());
 }
 
 }  // namespace scheduler

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "pool/fleet.hpp"
+#include "scheduler/settled.hpp"
 
 namespace wye::inline v0::scheduler {
-
-struct Record;
 
 /// A ring of the last settled jobs. Adding one allocates nothing: the memory of all entries is
 /// reserved at once.
@@ -20,8 +19,7 @@ class RecentJobs {
  public:
   /// Throws: std::bad_alloc.
   explicit RecentJobs(std::size_t most) : most_(most) { ring_.reserve(most); }
-  /// Adds a record that settles. `has_run`: it had started.
-  void add(const Record& record, bool has_run) noexcept;
+  void add(const Settled& job) noexcept;
   /// Returns the jobs, the oldest first.
   std::vector<Placement> list(const pool::Fleet& devices) const;
 

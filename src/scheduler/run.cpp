@@ -168,7 +168,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
         pass(record, record.row->devices[record.next_candidate]);
       if (record.has_failed) {
         const base::Lock lock = base::lock_soon(mutex_);
-        ++metrics_.fallbacks;
+        ledger_.note_fallback();
       }
       return Progress::completed;
     }
@@ -488,8 +488,7 @@ void Core::prepare_device(Record& record) noexcept {
     if (extras.bytes_prefetched == Bytes{}) return;
     extras.prefetched_on = record.queue - 1;
     const base::Lock lock = base::lock_soon(mutex_);
-    ++metrics_.prefetches;
-    metrics_.bytes_prefetched += extras.bytes_prefetched;
+    ledger_.note_prefetch(extras.bytes_prefetched);
   } catch (...) {  // a source of the application threw, or memory ran out
   }
 }

@@ -11,6 +11,54 @@
 #include "scheduler/plan.hpp"
 
 namespace wye::inline v0::scheduler {
+namespace {
+
+/// Returns the facts about a job whose state was `from`.
+Settled settled(const Record& record, State from) noexcept {
+  const bool has_run = from == State::running;
+  return {.number = record.sequence,
+          .job = record.name(),
+          .tag = record.tag(),
+          .type = record.job.type(),
+          .row = record.type_metrics,
+          .size = record.size,
+          .bytes_transferred = record.bytes_transferred,
+          .queue_time = has_run ? record.queue_time() : Duration::zero(),
+          .build_time = record.build_time,
+          .transfer_time = record.transfer_time,
+          .run_time = has_run ? record.run_time() : Duration::zero(),
+          .decisions = {record.decisions.begin(), record.decisions.size()},
+          .device = record.device,
+          .error = record.error ? record.error->code() : Errc{},
+          .batch_size = record.batch_size,
+          .launch_size = record.launch_size,
+          .leads_batch = record.leads_batch,
+          .has_run = has_run};
+}
+
+}  // namespace
+
+/// Removes a job that settles from the jobs that wait or run.
+void Core::leave_locked(Record& record, State from) noexcept {
+  const Duration took = (record.settled_at - record.started) / record.batch_size;
+  if (from == State::running) {
+    --running_;
+    unlist_locked(record);
+  } else {
+    leave_queue_locked(record);
+    ++users_;
+  }
+  if (TagState* const tag = record.tag_state) {
+    tag->running -= record.counts_for_tag ? 1 : 0;
+    tags_.leave(*tag, from == State::running ? took : Duration::zero());
+    if (!record.error) tag->pause.has_no_memory = false;
+    resume_tag_locked(*tag);
+    release_held_locked(*tag);
+  }
+  if (record.error || record.has_failed) return;
+  queues_[record.queue].pause.has_no_memory = false;
+  if (record.mean_run_time && from == State::running) RunTimes::note(*record.mean_run_time, took);
+}
 
 /// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job
 /// was submitted. Returns the time, or no time if a function of the application has run since it
@@ -22,46 +70,8 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   record.error = std::move(error);
   {
     const base::Lock lock = base::lock_soon(mutex_);
-    if (from == State::running) {
-      --metrics_.running;
-      unlist_locked(record);
-    } else {
-      leave_queue_locked(record);
-      ++users_;
-    }
-    if (TagState* const tag = record.tag_state) {
-      tag->running -= record.counts_for_tag ? 1 : 0;
-      tags_.leave(*tag, from == State::running ? (record.settled_at - record.started) / record.batch_size
-                                               : Duration::zero());
-      if (!record.error) tag->pause.has_no_memory = false;
-      resume_tag_locked(*tag);
-      release_held_locked(*tag);
-    }
-    if (!record.error && !record.has_failed) queues_[record.queue].pause.has_no_memory = false;
-    if (record.mean_run_time && from == State::running && !record.error && !record.has_failed) {
-      const Duration took = (record.settled_at - record.started) / record.batch_size;
-      Duration& mean = *record.mean_run_time;
-      mean = mean == Duration::zero() ? std::max(took, Duration(1)) : mean + (took - mean) / 8;
-    }
-    recent_.add(record, from == State::running);
-    metrics_.batches += record.leads_batch ? 1 : 0;
-    metrics_.batched_jobs += record.batch_size > 1 ? 1 : 0;
-    TypeMetrics none;
-    TypeMetrics& type = record.type_metrics ? *record.type_metrics : none;
-    if (from == State::running) {
-      type.build_time += record.build_time;
-      type.run_time += record.run_time();
-    }
-    if (!record.error) {
-      ++metrics_.completed, ++type.completed;
-      ++completed_on_[record.device];
-    } else if (*record.error == Errc::timed_out) {
-      ++metrics_.timed_out, ++type.timed_out;
-    } else if (*record.error == Errc::cancelled) {
-      ++metrics_.cancelled, ++type.cancelled;
-    } else {
-      ++metrics_.failed, ++type.failed;
-    }
+    leave_locked(record, from);
+    ledger_.note(settled(record, from));
   }
   if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
     pool_->note_run(record.device, record.program ^ record.size.count * 0x9e3779b97f4a7c15,

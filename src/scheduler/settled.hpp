@@ -1,0 +1,37 @@
+#pragma once
+/// One job that settles, for all that watches jobs.
+#include <wye/scheduler/scheduler.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace wye::inline v0::scheduler {
+
+struct Decision;
+struct Record;
+
+/// The facts about a job that settles.
+/// Threads: a value; the texts and decisions are those of the job's record.
+struct Settled {
+  std::uint64_t number = 0;  ///< of the job, in the order of submission, from 1
+  std::string_view job, tag;
+  WorkloadType type;
+  TypeMetrics* row = nullptr;  ///< of its type; null: it is not counted there
+  Bytes size;                  ///< of its operands
+  Bytes bytes_transferred;
+  Duration queue_time{};  ///< zero if it has not run; likewise `run_time`
+  Duration build_time{};
+  Duration transfer_time{};
+  Duration run_time{};
+  std::span<const Decision> decisions = {};
+  std::size_t device = 0;  ///< an index, if it completed
+  Errc error{};            ///< zero: it completed
+  std::uint8_t batch_size = 1;
+  std::uint8_t launch_size = 1;
+  bool leads_batch = false;
+  bool has_run = false;  ///< it had started
+};
+
+}  // namespace wye::scheduler
