@@ -186,8 +186,9 @@ std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noe
     });
   }
   while (!has_room()) {
-    const std::shared_ptr<Record> last =
-        options_.when_full == WhenFull::drop_lowest ? take_last_locked(record) : nullptr;
+    const std::shared_ptr<Record> last = options_.when_full == WhenFull::drop_lowest
+                                             ? std::static_pointer_cast<Record>(ready_.take_last(record))
+                                             : nullptr;
     if (!last)
       return error_or(spare_.full, [&] {
         return Error(Errc::over_budget,
@@ -206,30 +207,6 @@ std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noe
   return std::nullopt;
 }
 
-/// Takes the job that would run last out of its queue, if `record` would run before it.
-std::shared_ptr<Record> Core::take_last_locked(const Record& record) noexcept {
-  const std::size_t own = level_of(record);
-  for (std::size_t level = levels; level-- > own;) {
-    Heap* heap = nullptr;
-    Heap::iterator last;
-    for (Queue& queue : queues_) {
-      for (Heap* const of : {&queue.ready[level], &queue.staged[level]})
-        for (auto there = of->begin(); there != of->end(); ++there) {
-          if (there->record->state == State::staging || (heap && !later(*there, *last))) continue;
-          heap = of;
-          last = there;
-        }
-    }
-    if (!heap || (level == own && next_due(record) >= last->due)) continue;
-    std::shared_ptr<Record> taken = std::move(last->record);
-    heap->erase(last);
-    std::make_heap(heap->begin(), heap->end(), later);
-    ready_.fetch_sub(1, std::memory_order_relaxed);
-    return taken;
-  }
-  return nullptr;
-}
-
 /// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`.
 /// Returns the lock of this scheduler if the record can run at once; otherwise no lock: it waits
 /// for predecessors or has settled.
@@ -244,15 +221,15 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   if (!error && dependencies && !dependencies->after.empty())
     if (auto ok = follow_jobs(*record); !ok) error = std::move(ok).error();
   try {
-    record->queue = queue_of(*record);
+    record->line = line_of(*record);
     record->may_share = !error && may_share(*record);
-  } catch (const std::bad_alloc&) {  // any queue serves: the devices are considered again when the job runs
+  } catch (const std::bad_alloc&) {  // any line serves: the devices are considered again when the job runs
   }
   // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the
   // other.
   base::Lock lock = base::lock_soon(mutex_);
   try {
-    record->tag_state = tags_.enter(record->tag());
+    record->tag_state = ready_.tags().enter(record->tag());
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }

@@ -15,13 +15,14 @@ namespace wye::inline v0::scheduler {
 /// submitted alone.
 /// Throws: std::bad_alloc.
 bool Core::may_share(const Record& record) const {
-  if (options_.batch_limit == 1 || record.queue == on_threads || record.has_own_limits || record.plan_run)
+  if (options_.batch_limit == 1 || record.line == on_threads || record.has_own_limits || record.plan_run)
     return false;
   const Job& job = record.job;
   if (job.size() != 1) return false;
   const detail::Programs& programs = base::programs_of(job[0]);
   Device copy;
-  const device::DeviceBase& device = *base::state_of(pool_->fleet().device(record.queue - 1, copy));
+  const device::DeviceBase& device =
+      *base::state_of(pool_->fleet().device(record.decisions.back().device, copy));
   const auto only = only_variant_on(device, programs);
   if (!only || programs[*only]->current().is_native(device)) return false;
   Bytes copied;
@@ -33,7 +34,7 @@ bool Core::may_share(const Record& record) const {
 /// Prepares the other jobs of a batch on the device of `attempt`, which is that of the job that
 /// leads it, and joins equal kernels to launches. Holds no lane yet, see `Binding::fetch`.
 Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
-  for (Record* member = leader.batch; member; member = member->next_listed) {
+  for (Record* member = leader.batch; member; member = member->next_in_batch()) {
     member->started = leader.started;
     if (auto ok = begin_attempt(*member, attempt.device, &attempt); !ok) return ok;
   }
@@ -41,7 +42,7 @@ Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
   for (Record* head = &leader; head;) {
     Record* next = head->next_in_batch();
     std::uint8_t size = 1;
-    for (; next && first->can_share_launch(next->attempt->binding); next = next->next_listed) ++size;
+    for (; next && first->can_share_launch(next->attempt->binding); next = next->next_in_batch()) ++size;
     for (Record* one = head; one != next; one = one->next_in_batch()) one->launch_size = size;
     head = next;
     if (head) first = &head->attempt->binding;
@@ -93,8 +94,9 @@ Result<void> Core::record_batch(Record& leader) const {
 template <class F>
 void Core::each_member(Record& leader, F f) noexcept {
   for (Record* member = std::exchange(leader.batch, nullptr); member;) {
-    const std::shared_ptr<Record> keep = std::move(member->self_listed);
-    member = std::exchange(keep->next_listed, nullptr);
+    const auto keep = std::static_pointer_cast<Record>(std::move(member->self_listed));
+    member = member->next_in_batch();
+    keep->next_listed = nullptr;
     keep->run_by = &jobs_on_this_thread;
     f(*keep);
   }
@@ -103,15 +105,15 @@ void Core::each_member(Record& leader, F f) noexcept {
 /// Runs a job that was part of a batch alone, on this thread. Only from now on it counts as
 /// committed.
 void Core::run_alone(Record& member) noexcept {
-  const std::size_t queue = member.queue;
+  const std::uint16_t place = member.place;
   {
     const base::Lock lock = base::lock_soon(mutex_);
-    ++queues_[queue].committed;
+    ready_.places().commit(place);
   }
   Instant now;
   const Progress progress = run(member, true, now);
   const base::Lock lock = base::lock_soon(mutex_);
-  end_run_locked(queue, progress);
+  end_run_locked(place, progress);
 }
 
 /// Completes the other jobs of a batch, whose submission has returned with `result`. If it failed,
@@ -137,7 +139,7 @@ Result<Core::Progress> Core::result_of_batch(const Record& member) {
 /// submitted.
 void Core::dissolve_batch(Record& leader) noexcept {
   if (leader.attempt) leader.attempt->lane().discard();
-  for (Record* member = leader.batch; member; member = member->next_listed) member->attempt.reset();
+  for (Record* member = leader.batch; member; member = member->next_in_batch()) member->attempt.reset();
   leader.attempt.reset();
   leader.leads_batch = false;
   leader.batch_size = leader.launch_size = 1;

@@ -21,31 +21,22 @@ Result<void> Core::close(Instant until) noexcept {
     work_.wake_all();
     room_.wake_all();
   }
-  const auto refuse = [&](Record& record) {
-    settle(record, State::queued, error_or(spare_.closed, [&] {
-             return Error(Errc::closed,
-                          base::text("{} had not started when the scheduler was closed.", record.subject()));
-           }));
-  };
-  for (Queue& queue : queues_) {
-    for (std::array<Heap, levels>* const heaps : {&queue.ready, &queue.staged}) {
-      for (Heap& heap : *heaps) {
-        Heap waiting;
-        {
-          const base::Lock lock = base::lock_soon(mutex_);
-          waiting.swap(heap);
-          ready_.fetch_sub(waiting.size(), std::memory_order_relaxed);
-        }
-        for (const Ready& one : waiting) refuse(*one.record);
-      }
-    }
+  for (;;) {
+    base::Lock lock = base::lock_soon(mutex_);
+    const auto record = std::static_pointer_cast<Record>(ready_.take_any());
+    if (!record) break;
+    lock.unlock();
+    settle(*record, State::queued, error_or(spare_.closed, [&] {
+      return Error(Errc::closed,
+                   base::text("{} had not started when the scheduler was closed.", record->subject()));
+    }));
   }
-  while (const std::shared_ptr<Record> held = take_any_held()) refuse(*held);
   {
     base::Lock lock = base::lock_soon(mutex_);
     const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
-    if (job_stopped_.wait(lock, until,
-                          [&] { return has_abandoned_ || (committed_locked() <= own && !staging_); })) {
+    if (job_stopped_.wait(lock, until, [&] {
+          return has_abandoned_ || (ready_.places().committed() <= own && !staging_);
+        })) {
       if (!has_abandoned_) workers.swap(workers_);  // otherwise some still run jobs, and are not joined
       return {};
     }
@@ -76,13 +67,6 @@ Result<void> Core::close(Instant until) noexcept {
         Errc::timed_out,
         base::text("Jobs still ran when the deadline of closing passed, and are abandoned: {}.", names));
   });
-}
-
-/// Takes a record that was set aside for its tag's limit; null if there is none.
-std::shared_ptr<Record> Core::take_any_held() noexcept {
-  const base::Lock lock = base::lock_soon(mutex_);
-  TagState* const tag = tags_.with_held();
-  return tag ? take_held_locked(*tag) : nullptr;
 }
 
 /// Marks the next job that another thread runs as abandoned and returns it; null if there is none.

@@ -3,6 +3,7 @@
 #include <map>
 #include <new>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/internals.hpp"
@@ -159,8 +160,26 @@ Result<void> Compiler::place(const Operands& operands, const PlanDescription* pl
     return Error(is_lost ? Errc::device_lost : Errc::unsupported,
                  base::text("No device can run {}.{}", step_text(s), reasons));
   }
-  if (plan_.one_silicon && !placement) return place_on_one_silicon();
+  if (placement) return {};
+  spread();
+  if (plan_.one_silicon) return place_on_one_silicon();
   return {};
+}
+
+/// Moves the steps on each group of equal devices to that one of them which the fewest plans use.
+void Compiler::spread() {
+  std::map<std::size_t, std::size_t> member_of;  // by group
+  for (Placed& placed : placed_) {
+    const std::span<const Choice> choices = placed.record->row->choices;
+    const std::size_t group = choices[placed.device()].equal;
+    const auto known = member_of.try_emplace(group, placed.device());
+    std::size_t& member = known.first->second;
+    for (const Decision& decision : placed.decisions)
+      if (known.second && decision.is_open() && choices[decision.device].equal == group &&
+          core_.plan_counts_->on(decision.device) < core_.plan_counts_->on(member))
+        member = decision.device;
+    (void)placed.choose([&](std::size_t device) { return device == member; });
+  }
 }
 
 /// Moves the steps on GPUs to one processor: to that of most steps, among those where every step
@@ -239,7 +258,10 @@ Result<bool> Compiler::build() {
       break;
     }
   }
-  if (!has_moved) return true;
+  if (!has_moved) {
+    compiled_->use = {core_.plan_counts_, compiled_->devices};
+    return true;
+  }
   if (plan_.one_silicon)
     if (auto ok = place_on_one_silicon(); !ok) return std::move(ok).error();
   return false;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -27,9 +28,10 @@
 #include "scheduler/blame.hpp"
 #include "scheduler/ledger.hpp"
 #include "scheduler/placement.hpp"
+#include "scheduler/plan_counts.hpp"
+#include "scheduler/ready.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/run_times.hpp"
-#include "scheduler/tags.hpp"
 #include "scheduler/trials.hpp"
 
 namespace wye::inline v0 {
@@ -142,52 +144,11 @@ class Core : public std::enable_shared_from_this<Core> {
   }
 
  private:
-  /// A job that waits in a queue, with its keys, because records are scattered over memory.
-  struct Ready {
-    Instant due;   // its `start_by`, if that decides the order within a priority
-    Instant rank;  // when it was submitted, later by `aging` for each priority below the highest
-    std::uint64_t sequence;
-    std::uint32_t number;  // of the record's entries in queues
-    std::shared_ptr<Record> record;
-
-    /// A job that ran without being taken out (`run_if_room`), and then returned to a queue, has an
-    /// old entry too.
-    bool is_old() const noexcept { return number != record->entries; }
-  };
-  /// Orders a heap of jobs of one priority: the next one to run is on top.
-  static constexpr auto later = [](const Ready& a, const Ready& b) {
-    return a.due != b.due ? a.due > b.due : a.sequence > b.sequence;
-  };
-  using Heap = std::vector<Ready>;
-  static constexpr std::size_t levels = 3;  // of priority, the highest first
-  static std::size_t level_of(const Record& record) noexcept {
-    return levels - 1 - static_cast<std::size_t>(record.priority);
-  }
-  Instant next_due(const Record& record) const noexcept;
-  /// Jobs that prefer the same device. They may still run on another one.
-  struct Queue {
-    std::array<Heap, levels> ready;
-    std::array<Heap, levels> staged;  // in the same order as `ready`
-    std::uint32_t committed = 0;      // jobs that were taken from it and have not settled
-    std::uint32_t limit = 0;          // of `committed`
-    std::uint32_t staged_jobs = 0;    // that wait, without those in `staged` that have settled
-    std::uint32_t staged_limit = 0;   // of `staged_jobs`
-    std::uint64_t prepared = 0;       // the program of the last job that was staged
-    struct Expected {  // jobs that wait and whose run time is known, and the sum of these times
-      std::uint32_t jobs = 0;
-      Duration run_time{};
-    };
-    std::array<Expected, levels> expected;  // with `SchedulerOptions::refuse_unreachable`
-    std::size_t held = 0;                   // jobs that left it and return once fewer jobs of their tag run
-    MemoryPause pause;
-  };
-
   // accept.cpp
   std::shared_ptr<Record> make_record(Job&& job, const JobOptions& options);
   Result<void> follow_jobs(Record& record) const;
   std::optional<Error> failure_before(Record& record) const noexcept;
   std::optional<Error> make_room(base::Lock& lock, const Record& record) noexcept;
-  std::shared_ptr<Record> take_last_locked(const Record& record) noexcept;
   base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
   static void on_predecessors_complete(void* object) noexcept;
   void make_dependencies(Record& record);
@@ -196,7 +157,7 @@ class Core : public std::enable_shared_from_this<Core> {
   static void fail_outputs(Record& record) noexcept;
 
   // growth.cpp
-  /// Returns the table with all devices of the pool. A device that the pool has added has a queue
+  /// Returns the table with all devices of the pool. A device that the pool has added has a place
   /// in this scheduler then.
   const Table& table() noexcept {
     const Table& last = *table_.load(std::memory_order_acquire);
@@ -221,37 +182,20 @@ class Core : public std::enable_shared_from_this<Core> {
   bool requeue(Record& record) noexcept;
   void return_to_queue_locked(Record& record) noexcept;
   std::optional<Error> unreachable_locked(const Record& record) noexcept;
-  void observe_locked(Record& record) noexcept;
-  void expect_locked(Record& record) noexcept;
-  void expect_no_more_locked(Record& record) noexcept;
-  void push_locked(std::shared_ptr<Record> record);
-  std::size_t queue_of(Record& record) const;
-  std::size_t queue_of(const PlanRun& run) const;
-  bool has_room_locked(std::size_t queue) const noexcept;
-  bool has_work_locked() noexcept;
-  std::uint32_t committed_locked() const noexcept;
+  std::uint16_t line_of(Record& record) const;
+  std::uint16_t line_of(const PlanRun& run) const;
+  bool is_bound(const Record& record, std::size_t device) const noexcept;
+  bool has_work_locked() noexcept { return ready_.has_work(staging_ == nullptr); }
   void wake_worker(base::Lock lock) noexcept;
   bool call_worker_locked() noexcept;
   void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
   void run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
-  void end_run_locked(std::size_t queue, Progress progress) noexcept;
-  static Heap* first_of(std::array<Heap*, levels> heaps) noexcept;
-  Heap* first_in_locked(Queue& queue, std::size_t level) noexcept;
-  Heap* next_heap_locked() noexcept;
-  Heap* next_to_stage_locked() noexcept;
-  template <class Find>
-  std::shared_ptr<Record> pop_locked(bool runs, Find find_next);
-  std::shared_ptr<Record> pop_locked();
+  void end_run_locked(std::uint16_t place, Progress progress) noexcept;
+  std::shared_ptr<Record> pop_locked() noexcept;
   void take_batch_locked(Record& leader) noexcept;
-  bool is_worth_staging(const Record& record) const noexcept {
-    return record.uses_arrays || record.program != queues_[record.queue].prepared;
-  }
   void stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept;
   void work() noexcept;
   bool run_if_room(base::Lock& lock, Record& record);
-  void hold_locked(std::shared_ptr<Record> record) noexcept;
-  std::shared_ptr<Record> take_held_locked(TagState& tag) noexcept;
-  void release_held_locked(TagState& tag) noexcept;
   void begin_locked(Record& record, bool is_nested) noexcept;
   void leave_queue_locked(Record& record) noexcept;
   void unlist_locked(Record& record) noexcept;
@@ -266,7 +210,6 @@ class Core : public std::enable_shared_from_this<Core> {
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
   std::shared_ptr<Record> end_callback_locked(Record& record) noexcept;
   static void on_return(Record* record, std::uint32_t flight) noexcept;
-  void return_locked(std::shared_ptr<Record> record) noexcept;
   void return_expired_locked() noexcept;
   bool has_expired_locked() const noexcept;
   Instant first_expiry_locked() noexcept;
@@ -274,9 +217,6 @@ class Core : public std::enable_shared_from_this<Core> {
   // memory.cpp
   Result<void> reserve_memory(Record& record, Attempt& attempt, Instant now);
   bool wait_for_memory(Record& record) noexcept;
-  void resume_locked(MemoryPause& pause) noexcept;
-  void resume_tag_locked(TagState& tag) noexcept;
-  void resume_due_locked() noexcept;
 
   // quiesce.cpp
   /// The calls of `call` on this thread.
@@ -299,7 +239,6 @@ class Core : public std::enable_shared_from_this<Core> {
   void prepare_device(Record& record) noexcept;
 
   // close.cpp
-  std::shared_ptr<Record> take_any_held() noexcept;
   std::shared_ptr<Record> abandon_next(std::shared_ptr<device::Timeline>& polled);
   std::string abandon(Record& record) noexcept;
 
@@ -311,6 +250,10 @@ class Core : public std::enable_shared_from_this<Core> {
   void log_end(const Record& record) const noexcept;
   std::optional<Error> target_error(std::string_view on) const;
   Decision* next_device(Record& record) const;
+  void take_over(Record& record, std::size_t device) const;
+  Decision* consider_again(Record& record, std::initializer_list<RefusalCode> codes) const;
+  bool leave_place(Record& record) noexcept;
+  void find_movable(Record& record) const;
   bool is_lost(Decision& decision) const noexcept;
   bool is_suspect(Decision& decision) const noexcept;
   bool is_blamed(const Record& record, Decision& decision) const;
@@ -380,31 +323,24 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Logger log_;
   std::vector<std::unique_ptr<const Table>> tables_;  // under the mutex; records refer to their rows
   std::atomic<const Table*> table_{nullptr};          // the last one
-  const Duration aging_;                              // a hundred years at most, so that no rank overflows
   Trials trials_;
   Blame blame_;
+  const std::shared_ptr<PlanCounts> plan_counts_;
 
   mutable std::mutex mutex_;
   base::Gate work_;
   base::Gate job_stopped_;
-  static constexpr std::size_t on_threads = 0;  // the queue of jobs that run on wye's threads
-  std::vector<Queue> queues_;                   // then one for each device; its elements are never moved
-  Tags tags_;
-  base::Gate room_;  // for callers of `submit` that wait for room in the queues
+  RunTimes run_times_;
+  Ready ready_;
+  base::Gate room_;  // for callers of `submit` that wait until fewer jobs wait
   std::uint32_t waiting_for_room_ = 0;
-  std::atomic<std::size_t> ready_{0};  // jobs for workers, for threads that spin
-  Record* first_returned_ = nullptr;   // jobs that a worker is to complete
-  Record** last_returned_ = &first_returned_;
   std::uint32_t in_flight_ = 0;             // jobs that are in flight or have returned
-  std::uint32_t paused_ = 0;                // queues and tags
   Instant watched_until_ = Instant::max();  // until when a parked worker waits for jobs to run out of time
-  std::uint32_t blocked_ = 0;               // jobs whose threads wait for other jobs
   std::vector<base::Worker> workers_;
   std::uint32_t parked_ = 0;    // workers that wait
   bool waking_ = false;         // a worker has been woken and has not started yet
   std::uint32_t spinning_ = 0;  // workers that spin before they park
   std::uint64_t sequence_ = 0;
-  RunTimes run_times_;
   Record* staging_ = nullptr;    // the job that a worker stages: one at a time
   Record* active_ = nullptr;     // the first of the running jobs, also of those in flight and nested ones
   std::uint32_t users_ = 0;      // threads that may hold handles of jobs, but for those with a committed job

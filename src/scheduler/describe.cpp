@@ -209,8 +209,13 @@ void Compiler::describe(const Operands& operands, const Dependencies& dependenci
       Decision decision = placed.decisions[i];
       if (i == placed.chosen) decision.verdict = Candidate::Verdict::ran;
       if (i != placed.chosen && decision.is_open()) {
-        core_.pass(record, decision.device);
-        continue;
+        const std::span<const Choice> choices = record.row->choices;
+        if (i > placed.chosen || placed.is_pinned ||
+            choices[decision.device].equal != choices[placed.device()].equal) {
+          core_.pass(record, decision.device);
+          continue;
+        }
+        decision.code = RefusalCode::busy;
       }
       record.decisions.push_back(std::move(decision));
     }

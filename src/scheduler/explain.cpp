@@ -52,6 +52,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
       return base::text("Argument {} of '{}' is a buffer of device '{}'.", decision.argument,
                         decision.detail->program->name(), decision.detail->owner->info().id);
     case RefusalCode::other_silicon: return "it is not on the processor of the graph's other GPU steps.";
+    case RefusalCode::busy: return base::text("'{}' had less to do.", ran_on);
     case RefusalCode::fallback_forbidden: return base::text("fallback of {} is forbidden.", record.object());
     case RefusalCode::emulated:
       return base::text("it runs on the CPU, so '{}' and every other device come first.", ran_on);
@@ -154,6 +155,11 @@ std::string Core::placement_reason(const Record& record) const {
   if (record.row->devices.size() == 1) return base::text("'{}' is the only device.", info.id);
   for (const Decision& decision : record.decisions) {
     if (decision.verdict == Candidate::Verdict::ran) break;
+    if (decision.code == RefusalCode::busy) {
+      text +=
+          base::text("'{}' comes before it, but had more to do. ", pool_->fleet().info(decision.device).id);
+      continue;
+    }
     text +=
         base::text("{} refused: {} ", pool_->fleet().info(decision.device).id, describe(record, decision));
   }
@@ -205,6 +211,7 @@ std::string_view name(RefusalCode code) noexcept {
     case RefusalCode::lower_preference: return "lower_preference";
     case RefusalCode::emulated: return "emulated";
     case RefusalCode::other_silicon: return "other_silicon";
+    case RefusalCode::busy: return "busy";
   }
   return "unknown";
 }

@@ -14,18 +14,19 @@ void Core::add_table() {
   std::vector<Choice> choices;
   for (std::size_t d = 0; d < pool_->fleet().size(); ++d) {
     const AdapterInfo& info = pool_->fleet().info(d);
-    choices.push_back({info.backend, device::is_emulated(info)});
+    choices.push_back({.backend = info.backend,
+                       .emulated = device::is_emulated(info),
+                       .is_host = info.features.has(Feature::host_memory),
+                       .type = info.type,
+                       .name = info.name,
+                       .silicon = &pool_->fleet().silicon(pool_->fleet().processor_of(d))});
   }
   auto made = std::make_unique<const Table>(options_.preferences, std::move(choices));
   const base::Lock lock = base::lock_soon(mutex_);
   const Table* const last = table_.load(std::memory_order_relaxed);
   if (last && last->choices.size() >= made->choices.size()) return;  // another thread has added it
   tables_.push_back(std::move(made));
-  while (queues_.size() <= tables_.back()->choices.size()) {  // within the reserved memory
-    Queue& queue = queues_.emplace_back();
-    queue.limit = pool_->options().lanes_per_device;
-    queue.staged_limit = pool_->options().lanes_per_device * (options_.committed_per_lane - 1);
-  }
+  ready_.places().add(*tables_.back());
   table_.store(tables_.back().get(), std::memory_order_release);
 }
 

@@ -38,7 +38,7 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   (void)end_callback_locked(record);
   // Otherwise its time limit has passed, or it was abandoned.
   if (record.flight != flight || !record.advance(State::in_flight, State::running)) {
-    if (std::exchange(record.is_unattended, false)) return_locked(keep);
+    if (std::exchange(record.is_unattended, false)) ready_.push_returned(keep);
     return true;
   }
   --in_flight_;
@@ -68,17 +68,8 @@ void Core::on_return(Record* record, std::uint32_t flight) noexcept {
     keep.reset();
     return core.end_use();
   }
-  core.return_locked(core.end_callback_locked(*record));
+  core.ready_.push_returned(core.end_callback_locked(*record));
   if (core.call_worker_locked()) core.work_.wake_one();
-}
-
-/// Adds a returned record to the list that workers take from.
-void Core::return_locked(std::shared_ptr<Record> record) noexcept {
-  Record* const last = record.get();
-  last->self_listed = std::move(record);
-  *last_returned_ = last;
-  last_returned_ = &last->next_listed;
-  ready_.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Takes back the jobs in flight whose time limit has passed.
@@ -91,7 +82,7 @@ void Core::return_expired_locked() noexcept {
         record->advance(State::in_flight, State::returned)) {
       record->attempt->park =
           std::min(record->attempt->park, now);  // a clock that was advanced is ahead of it
-      return_locked(record->shared_from_this());
+      ready_.push_returned(record->shared_from_this());
     }
 }
 
@@ -104,11 +95,7 @@ bool Core::has_expired_locked() const noexcept {
 }
 
 Instant Core::first_expiry_locked() noexcept {
-  Instant first = Instant::max();
-  if (paused_ > 0) {
-    for (const Queue& queue : queues_) first = std::min(first, queue.pause.until.value_or(first));
-    tags_.each([&](const TagState& tag) { first = std::min(first, tag.pause.until.value_or(first)); });
-  }
+  Instant first = ready_.first_resume();
   if (in_flight_ == 0) return first;
   for (const Record* record = active_; record; record = record->active_next)
     if (record->state == State::in_flight) first = std::min(first, record->flight_until);

@@ -32,14 +32,14 @@ Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now)
   return reserved;
 }
 
-/// Returns a record that lacks memory to its queue, at its old place, and pauses the queue: no
-/// other job takes the memory that becomes free. If the budget of its tag is spent, the jobs of the
-/// tag are paused, and those of other tags go on. Paused jobs go on when a job of the queue, or of
-/// the tag, ends, or after a time that doubles with each wait. The time is chosen at random between
-/// its half and itself, so that processes do not try at the same time. A job waits as long as
-/// others of its queue, or of its tag, run. Otherwise it waits as long as the lease timeout while
-/// others (leases, jobs of other queues or runtimes) hold the memory, and a few times if no others
-/// are known. Returns false if it has waited that long; it then goes on to its next device.
+/// Returns a record that lacks memory to its line, at its old place, and pauses the device: no
+/// other job takes the memory that becomes free there. If the budget of its tag is spent, the jobs
+/// of the tag are paused, and those of other tags go on. Paused jobs go on when a job of the device,
+/// or of the tag, ends, or after a time that doubles with each wait. The time is chosen at random
+/// between its half and itself, so that processes do not try at the same time. A job waits as long
+/// as others of the device, or of its tag, run. Otherwise it waits as long as the lease timeout
+/// while others (leases, jobs of other devices or runtimes) hold the memory, and a few times if no
+/// others are known. Returns false if it has waited that long; it then goes on to its next device.
 bool Core::wait_for_memory(Record& record) noexcept {
   constexpr Duration first_wait = std::chrono::milliseconds(1);
   constexpr std::uint32_t most_doublings = 6, most_retries = 4;
@@ -62,11 +62,12 @@ bool Core::wait_for_memory(Record& record) noexcept {
   const Duration wait = longest / 2 + longest / 2 * static_cast<std::int64_t>(seed >> 54) / 1024;
 
   base::Lock lock = base::lock_soon(mutex_);
-  Queue& queue = queues_[record.queue];
+  Places& places = ready_.places();
+  Places::Place& place = places[record.place];
   if (closing_ || record.state != State::running || record.stop) return false;
-  MemoryPause& pause = tag ? tag->pause : queue.pause;
-  const std::uint32_t others = (tag ? tag->running : queue.committed) - 1;
-  if (others <= (record.queue == on_threads && !tag ? blocked_ : 0)) {
+  MemoryPause& pause = tag ? tag->pause : place.pause;
+  const std::uint32_t others = (tag ? tag->running : place.committed) - 1;
+  if (others <= (record.place == on_threads && !tag ? places.blocked() : 0)) {
     const bool may_wait = is_shared ? now - shortage->since < pool_->options().lease_timeout
                                     : !pause.has_no_memory && shortage->retries < most_retries;
     if (!may_wait || (tag && pause.has_no_memory)) {
@@ -75,16 +76,16 @@ bool Core::wait_for_memory(Record& record) noexcept {
     }
     if (!is_shared) ++shortage->retries;
   }
-  if (!pause.until) ++paused_;
-  pause.until = now + wait;
+  places.pause(pause, now + wait);
   if (workers_.empty()) (void)call_worker_locked();
   try {
     if (workers_.empty()) throw std::bad_alloc();  // the system refuses a thread: this one goes on
-    push_locked(keep);
+    ready_.push(keep);
   } catch (const std::bad_alloc&) {
-    resume_locked(pause);
+    places.resume(pause);
     return false;
   }
+  record.place = on_threads;
   ++shortage->waits;
   if (!record.has_failed) record.started = {};  // it waits as other jobs do
   record.may_share = record.leads_batch = false;
@@ -97,35 +98,6 @@ bool Core::wait_for_memory(Record& record) noexcept {
   if (wakes) work_.wake_one();
   if (keep->stop) cancel(*keep);  // a call that came while it ran could not settle it
   return true;
-}
-
-void Core::resume_locked(MemoryPause& pause) noexcept {
-  if (!pause.until) return;
-  pause.until.reset();
-  --paused_;
-}
-
-/// Lets the jobs of a tag start again. Those that were set aside meanwhile return to their queues.
-void Core::resume_tag_locked(TagState& tag) noexcept {
-  if (!tag.pause.until) return;
-  resume_locked(tag.pause);
-  if (closing_) return;
-  while (auto record = take_held_locked(tag)) {
-    push_locked(std::move(record));
-    ready_.fetch_add(1, std::memory_order_relaxed);
-  }
-}
-
-/// Resumes the queues and tags whose time has come.
-void Core::resume_due_locked() noexcept {
-  if (paused_ == 0) return;
-  const Instant now = Clock::steady().now();
-  const auto is_due = [&](const MemoryPause& pause) { return pause.until && *pause.until <= now; };
-  for (Queue& queue : queues_)
-    if (is_due(queue.pause)) resume_locked(queue.pause);
-  tags_.each([&](TagState& tag) {
-    if (is_due(tag.pause)) resume_tag_locked(tag);
-  });
 }
 
 }  // namespace wye::scheduler

@@ -51,6 +51,42 @@ std::vector<Preference> default_preferences() {
 
 namespace scheduler {
 
+std::vector<Choice> find_groups(std::vector<Choice> devices) noexcept {
+  constexpr std::size_t most_unlike = 64;  // the bits of `Choice::unlike`
+  const auto may_share = [](const Choice& device) { return !device.is_host && !device.emulated; };
+  const auto are_equal = [&](const Choice& a, const Choice& b) {
+    return may_share(a) && may_share(b) && a.backend == b.backend && a.type == b.type && a.name == b.name;
+  };
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    devices[d].equal = d;
+    for (std::size_t first = d; first-- > 0;)
+      if (are_equal(devices[d], devices[first])) devices[d].equal = first;
+  }
+  for (Choice& device : devices) {
+    // A processor may have devices of several backends.
+    const auto is_on_silicon_of = [&](const Choice& other) {
+      return std::any_of(devices.begin(), devices.end(), [&](const Choice& member) {
+        return member.equal == device.equal && member.silicon == other.silicon;
+      });
+    };
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+      const Choice& other = devices[d];
+      const bool is_equal = other.equal == device.equal;
+      if (&other == &device || !may_share(device) || !may_share(other)) continue;
+      if (!is_equal && (d >= most_unlike || is_on_silicon_of(other))) continue;
+      device.shares = true;
+      if (!is_equal) device.unlike |= std::uint64_t{1} << d;
+    }
+  }
+  return devices;
+}
+
+Move decide_move(const Wait& wait, Duration run) noexcept {
+  if (wait.run == Duration::zero() || run == Duration::zero()) return wait.is_long ? Move::first : Move::none;
+  if (run < wait.run + wait.run / wait.at_a_time) return Move::first;
+  return run < wait.run + wait.before / wait.at_a_time ? Move::last : Move::none;
+}
+
 std::vector<std::size_t> order(std::span<const Choice> devices, const Preference& row) {
   const auto rank = [&](std::size_t d) {
     const auto named = std::find(row.backends.begin(), row.backends.end(), devices[d].backend);

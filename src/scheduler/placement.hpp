@@ -1,10 +1,12 @@
 #pragma once
-/// Orders the devices that a job tries: a pure function.
+/// Chooses among devices: pure functions.
 #include <wye/base/bytes.hpp>
+#include <wye/base/clock.hpp>
 #include <wye/scheduler/job.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -16,7 +18,34 @@ namespace wye::inline v0::scheduler {
 struct Choice {
   std::string_view backend;
   bool emulated = false;  ///< a GPU driver that runs on the CPU: comes last
+  bool is_host = false;   ///< its jobs run on wye's threads
+  AdapterType type = AdapterType::other;
+  std::string_view name = {};     ///< of the device
+  const void* silicon = nullptr;  ///< its processor
+  std::size_t equal = 0;          ///< the first device of the same backend, type and name
+  bool shares = false;            ///< jobs with devices that are equal or `unlike`
+  std::uint64_t unlike = 0;       ///< bit `d`: device `d`, of another processor, may take its jobs
 };
+
+/// Sets the members from `equal` on. The CPU shares no jobs, nor does a device that runs on it.
+std::vector<Choice> find_groups(std::vector<Choice> devices) noexcept;
+
+/// What is known about a job that waits for devices.
+struct Wait {
+  Duration run{};               ///< its run time there; zero: not known
+  Duration before{};            ///< sum of the known run times of the jobs that wait there, and of its own
+  std::uint32_t at_a_time = 1;  ///< jobs that run there
+  bool is_long = false;         ///< more jobs wait than may be staged there
+};
+enum class Move : std::uint8_t {
+  none,   ///< no job is worth moving
+  first,  ///< the first one of those that wait
+  last,   ///< the last one: those before it complete earlier where they wait
+};
+/// Decides whether an idle device, which would run a job in `run` (zero: not known), takes one of
+/// those that wait for other devices. It does if the job would complete earlier; if not both run
+/// times are known, while more jobs wait than may be staged.
+Move decide_move(const Wait& wait, Duration run) noexcept;
 
 /// Returns the indices of `devices` in the order of `row`. Devices that it does not name keep their
 /// order and come last.
@@ -50,7 +79,7 @@ class Preferences {
 /// appears later is in a further table.
 struct Table {
   Table(const std::vector<Preference>& replacing, std::vector<Choice> devices)
-      : choices(std::move(devices)), preferences(replacing, choices) {}
+      : choices(find_groups(std::move(devices))), preferences(replacing, choices) {}
   Table(const Table&) = delete;
   const std::vector<Choice> choices;
   const Preferences preferences;

@@ -186,6 +186,7 @@ struct Compiled {
   std::vector<std::shared_ptr<silicon::MemoryAccount>>
       accounts;  ///< by device of the pool; null if the plan is not there
   std::shared_ptr<const PlanDescription> description;
+  PlanCounts::Use use;  ///< of the devices
 
   std::mutex mutex;
   std::vector<std::vector<std::unique_ptr<RecordedSegment>>> recorded;  ///< idle ones, of each segment
@@ -290,6 +291,7 @@ class Compiler {
 
   Result<void> check(const Operands& operands) const;
   Result<void> place(const Operands& operands, const PlanDescription* placement);
+  void spread();
   Result<void> place_on_one_silicon();
   Result<bool> build();
   void arrange(const Dependencies& dependencies);

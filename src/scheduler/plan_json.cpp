@@ -88,7 +88,7 @@ constexpr std::initializer_list<RefusalCode> codes = {
     RefusalCode::device_lost,    RefusalCode::device_suspect,     RefusalCode::memory_errors,
     RefusalCode::kernel_blamed,  RefusalCode::kernel_unsupported, RefusalCode::foreign_buffer,
     RefusalCode::attempt_failed, RefusalCode::fallback_forbidden, RefusalCode::lower_preference,
-    RefusalCode::emulated,       RefusalCode::other_silicon};
+    RefusalCode::emulated,       RefusalCode::other_silicon,      RefusalCode::busy};
 
 }  // namespace
 }  // namespace scheduler

@@ -56,12 +56,12 @@ std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
   }
 }
 
-/// Returns the queue of the device of the first segment. A run that uses the CPU at any time holds
-/// a thread meanwhile.
-std::size_t Core::queue_of(const PlanRun& run) const {
+/// Returns the line of the device of the first segment. A run that uses the CPU at any time holds a
+/// thread meanwhile.
+std::uint16_t Core::line_of(const PlanRun& run) const {
   for (const Segment& segment : run.snapshot->compiled->segments)
     if (pool_->fleet().info(segment.device).features.has(Feature::host_memory)) return on_threads;
-  return 1 + run.snapshot->compiled->segments.front().device;
+  return static_cast<std::uint16_t>(1 + run.snapshot->compiled->segments.front().device);
 }
 
 /// Makes a run follow the users of its arrays, and the run before it if they share memory. If

@@ -1,4 +1,4 @@
-// The queue and the threads that serve it.
+// The threads that run what is ready.
 #include <algorithm>
 #include <bit>
 #include <new>
@@ -30,14 +30,12 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &pool_->clock()),
       log_(options_.log),
-      aging_(std::min<Duration>(options_.aging, std::chrono::hours(24 * 36500))),
-      tags_(options_.tags, pool_->options().tag_memory, options_.order == JobOrder::fair_shares),
+      plan_counts_(std::make_shared<PlanCounts>(pool_->fleet().limit())),
+      ready_(options_, pool_->options(), pool_->fleet().limit(), run_times_,
+             [accounts = &pool_->accounts()](std::size_t device) { return accounts->of(device)->held(); }),
       ledger_(options_.recent, pool_->fleet().limit()),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
                Job::failed("job", workload_types::custom, spare_.out_of_memory)) {
-  queues_.reserve(1 + pool_->fleet().limit());
-  queues_.resize(1);
-  queues_[on_threads].limit = options_.concurrent_jobs;
   add_table();
   refused_.state = State::settled;
   refused_.is_settled = true;
@@ -62,9 +60,8 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
     // settles below
   } else {
     try {
-      record->due = tags_.has_shares() ? tags_.ready(*record->tag_state) : next_due(*record);
-      push_locked(record);
-      ready_.fetch_add(1, std::memory_order_relaxed);
+      ready_.rank(*record);
+      ready_.push(record);
     } catch (const std::bad_alloc&) {
       error = spare_.out_of_memory;
     }
@@ -77,28 +74,32 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
   wake_worker(std::move(lock));
 }
 
-/// Returns a record, which this thread runs, to the queue of its next device, at its old place in
+/// Returns a record, which this thread runs, to the line of its next device, at its old place in
 /// the order. Returns false if the record stays with this thread; otherwise other threads may have
 /// it already.
 bool Core::requeue(Record& record) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
-  const std::size_t before = record.queue;
+  const std::uint16_t line = record.line, place = std::exchange(record.place, on_threads);
   record.may_share = record.leads_batch = false;  // its batch would fail again
   record.batch_size = record.launch_size = 1;
+  const auto stays = [&] {
+    record.line = line;
+    record.place = place;
+    return false;
+  };
   if (record.start_by != Instant::max())
-    return false;  // it has started, and must not expire while it waits again
+    return stays();  // it has started, and must not expire while it waits again
   base::Lock lock;
   try {
-    if (!next_device(record)) return false;
-    const std::size_t queue = queue_of(record);
+    if (!next_device(record)) return stays();
+    const std::uint16_t next = line_of(record);
     lock = base::lock_soon(mutex_);
-    if (closing_ || record.state != State::running) return false;
-    record.queue = queue;
+    if (closing_ || record.state != State::running) return stays();
+    record.line = next;
     record.mean_run_time = nullptr;
-    push_locked(keep);
+    ready_.push(keep);
   } catch (const std::bad_alloc&) {
-    record.queue = before;
-    return false;
+    return stays();
   }
   return_to_queue_locked(record);
   wake_worker(std::move(lock));
@@ -115,18 +116,7 @@ void Core::return_to_queue_locked(Record& record) noexcept {
   TagState* const tag = record.tag_state;
   if (std::exchange(record.counts_for_tag, false)) --tag->running;
   record.state = State::queued;  // an abandoned record is not here: that needs the lock
-  ready_.fetch_add(1, std::memory_order_relaxed);
-  if (tag) release_held_locked(*tag);
-}
-
-/// Returns where a record would be in the order within its priority, if it were ready now.
-Instant Core::next_due(const Record& record) const noexcept {
-  switch (options_.order) {
-    case JobOrder::earliest_deadline: return record.start_by;
-    case JobOrder::fair_shares: return record.tag_state ? tags_.next_start(*record.tag_state) : Instant();
-    case JobOrder::first_submitted: break;
-  }
-  return Instant();
+  if (tag && !closing_) ready_.release_held(*tag);
 }
 
 /// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before
@@ -134,107 +124,51 @@ Instant Core::next_due(const Record& record) const noexcept {
 /// may end at any time, so they do not count.
 std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
   if (record.start_by == Instant::max()) return std::nullopt;
-  const Queue& queue = queues_[record.queue];
-  const std::size_t own = level_of(record);
-  Queue::Expected before;
-  for (std::size_t level = 0; level <= own; ++level) {
-    before.jobs += queue.expected[level].jobs;
-    before.run_time += queue.expected[level].run_time;
-  }
-  if (options_.order != JobOrder::first_submitted) {  // some jobs of its priority run after it
-    const Instant due = next_due(record);
-    for (const Heap* const heap : {&queue.ready[own], &queue.staged[own]})
-      for (const Ready& other : *heap)
-        if (other.due > due && !other.is_old() && other.record->expected != Duration::zero()) {
-          --before.jobs;
-          before.run_time -= other.record->expected;
-        }
-  }
+  const Ready::Expected before = ready_.before(record);
   if (before.jobs == 0) return std::nullopt;
   const Duration left = record.start_by - clock_->now();
-  if (before.run_time / queue.limit <= left) return std::nullopt;
+  const std::uint32_t at_a_time = ready_.at_a_time(record.line);
+  if (before.run_time / at_a_time <= left) return std::nullopt;
   return error_or(spare_.timed_out, [&] {
     return Error(
         Errc::timed_out,
         base::text("{} was refused: {} jobs run before it, {:.3g} ms each and {} at a time, and it is "
                    "to start within {:.3g} ms.",
-                   record.subject(), before.jobs, milliseconds(before.run_time) / before.jobs, queue.limit,
+                   record.subject(), before.jobs, milliseconds(before.run_time) / before.jobs, at_a_time,
                    std::max(0.0, milliseconds(left))));
   });
 }
 
-/// Finds the mean run time of jobs as this one, which its own run time is added to.
-void Core::observe_locked(Record& record) noexcept {
-  if (!options_.refuse_unreachable && (options_.batch_limit == 1 || record.queue == on_threads)) return;
-  try {
-    record.mean_run_time = run_times_.of(record.program, record.queue, record.size.count);
-  } catch (const std::bad_alloc&) {  // then its run time is not known
-  }
+/// Returns whether a job that may run on a device runs there only: it requests the device, has
+/// failed on another one, or uses a buffer of the device.
+bool Core::is_bound(const Record& record, std::size_t device) const noexcept {
+  if (record.has_failed || record.on() == pool_->fleet().info(device).id) return true;
+  for (std::size_t c = 0; c < record.job.size(); ++c)
+    for (const Operand& operand : record.job[c].arguments())
+      if (operand.kind == Operand::Kind::buffer || operand.kind == Operand::Kind::address) return true;
+  return false;
 }
 
-/// Adds a job that waits to the expected work of its queue.
-void Core::expect_locked(Record& record) noexcept {
-  if (!record.mean_run_time) observe_locked(record);
-  if (!record.mean_run_time || *record.mean_run_time == Duration::zero()) return;
-  record.expected = *record.mean_run_time;
-  Queue::Expected& expected = queues_[record.queue].expected[level_of(record)];
-  ++expected.jobs;
-  expected.run_time += record.expected;
-}
-
-/// Removes a job that starts, settles or is set aside from the expected work of its queue.
-void Core::expect_no_more_locked(Record& record) noexcept {
-  if (record.expected == Duration::zero()) return;
-  Queue::Expected& expected = queues_[record.queue].expected[level_of(record)];
-  --expected.jobs;
-  expected.run_time -= std::exchange(record.expected, Duration::zero());
-}
-
-/// Adds a record to its queue. Throws std::bad_alloc, but not if the record returns from
-/// `hold_locked`.
-void Core::push_locked(std::shared_ptr<Record> record) {
-  if (record->expected == Duration::zero()) expect_locked(*record);
-  Queue& queue = queues_[record->queue];
-  const std::size_t level = level_of(*record);
-  Heap& heap = (record->is_staged ? queue.staged : queue.ready)[level];
-  if (const std::size_t all = heap.size() + queue.held + 1; heap.capacity() < all) heap.reserve(2 * all);
-  heap.push_back({.due = record->due,
-                  .rank = record->submitted + static_cast<std::int64_t>(level) * aging_,
-                  .sequence = record->sequence,
-                  .number = ++record->entries,
-                  .record = std::move(record)});
-  std::push_heap(heap.begin(), heap.end(), later);
-}
-
-/// Returns the queue of the first device that may run a record; that of the threads if the job
-/// holds one while it runs.
-std::size_t Core::queue_of(Record& record) const {
-  if (record.plan_run) return queue_of(*record.plan_run);
+/// Returns the line of the first device that may run a record, and of those that share its jobs;
+/// that of the threads if the job holds one while it runs.
+std::uint16_t Core::line_of(Record& record) const {
+  record.movable = 0;
+  if (record.plan_run) return line_of(*record.plan_run);
   const Decision* const first = record.job.is_build() ? nullptr : next_device(record);
   if (!first || pool_->fleet().info(first->device).features.has(Feature::host_memory)) return on_threads;
-  return 1 + first->device;
+  const std::size_t device = first->device;
+  if (!record.row->choices[device].shares || is_bound(record, device))
+    return static_cast<std::uint16_t>(1 + device);
+  if (record.row->choices[device].unlike != 0) find_movable(record);
+  return ready_.shared_line(record.row->choices[device].equal);
 }
 
-/// Returns whether a further job of a queue may run. A job that waits for a job makes room for one.
-bool Core::has_room_locked(std::size_t queue) const noexcept {
-  const Queue& of = queues_[queue];
-  return !of.pause.until && of.committed < of.limit + (queue == on_threads ? blocked_ : 0);
-}
-
-bool Core::has_work_locked() noexcept {
-  if (first_returned_) return true;
-  if (ready_.load(std::memory_order_relaxed) == 0) return false;
-  for (std::size_t q = 0; q < queues_.size(); ++q)
-    if (has_room_locked(q))
-      for (std::size_t level = 0; level < levels; ++level)
-        if (!queues_[q].ready[level].empty() || !queues_[q].staged[level].empty()) return true;
-  return next_to_stage_locked() != nullptr;
-}
-
-std::uint32_t Core::committed_locked() const noexcept {
-  std::uint32_t sum = 0;
-  for (const Queue& queue : queues_) sum += queue.committed;
-  return sum;
+/// Finds the devices that can run a job and are not equal to its first one.
+void Core::find_movable(Record& record) const {
+  const std::uint64_t unlike = record.row->choices[record.decisions.back().device].unlike;
+  for (const std::size_t device : record.row->devices)
+    if (device < 64 && (unlike >> device & 1) != 0 && consider(record, device).is_open())
+      record.movable |= std::uint64_t{1} << device;
 }
 
 /// Wakes or starts a worker if there is work, and unlocks. Each worker does the same before it runs
@@ -244,7 +178,8 @@ void Core::wake_worker(base::Lock lock) noexcept {
     lock.unlock();  // otherwise the woken thread waits for the lock
     return work_.wake_one();
   }
-  if (!workers_.empty() || committed_locked() > 0) return;  // a thread that runs a job takes the next one
+  if (!workers_.empty() || ready_.places().committed() > 0)
+    return;  // a thread that runs a job takes the next one
   // The system refuses a thread. The calling thread runs all queued jobs, and jobs that become
   // ready meanwhile.
   Instant now;
@@ -259,10 +194,10 @@ void Core::wake_worker(base::Lock lock) noexcept {
 /// to wake a parked one.
 bool Core::call_worker_locked() noexcept {
   // A worker notices when jobs in flight run out of time, and when a paused queue goes on.
-  const bool is_watched = (in_flight_ == 0 && paused_ == 0) || parked_ > 0 || spinning_ > 0;
+  const bool is_watched = (in_flight_ == 0 && !ready_.places().has_pauses()) || parked_ > 0 || spinning_ > 0;
   if (waking_ || spinning_ > 0 || (!has_work_locked() && is_watched)) return false;
   if (parked_ > 0) return waking_ = true;
-  if (workers_.size() > options_.concurrent_jobs + blocked_) return false;
+  if (workers_.size() > options_.concurrent_jobs + ready_.places().blocked()) return false;
   try {
     workers_.reserve(workers_.size() + 1);
     auto worker = base::Worker::start("wye-jobs", [this] { work(); });
@@ -278,7 +213,7 @@ bool Core::call_worker_locked() noexcept {
 void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
                       Instant& now) noexcept {
   if (record->advance(State::queued, State::running)) {
-    ++queues_[record->queue].committed;
+    ready_.places().commit(record->place);
     begin_locked(*record, false);
   } else if (record->advance(State::returned, State::running)) {
     --in_flight_;
@@ -291,7 +226,7 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
 /// Runs a job that counts as running on this thread. `lock` is held before and after.
 void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
                      Instant& now) noexcept {
-  const std::size_t queue = record->queue;
+  const std::uint16_t place = record->place;
   record->run_by = &jobs_on_this_thread;
   if (is_worker && record->may_share && !record->attempt) take_batch_locked(*record);
   if (is_worker)
@@ -303,106 +238,32 @@ void Core::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_w
   record.reset();
   --jobs_on_this_thread;
   lock = base::lock_soon(mutex_);
-  end_run_locked(queue, progress);
+  end_run_locked(place, progress);
 }
 
-/// Counts a job of a queue, which counted as committed, as a job that this thread runs no longer.
-void Core::end_run_locked(std::size_t queue, Progress progress) noexcept {
+/// Counts a job, which counted as committed to a place, as a job that this thread runs no longer.
+void Core::end_run_locked(std::uint16_t place, Progress progress) noexcept {
   if (progress == Progress::in_flight) {
     --users_;  // `detach` has counted this thread
   } else {
-    --queues_[queue].committed;
-    if (progress == Progress::completed) resume_locked(queues_[queue].pause);
+    Places& places = ready_.places();
+    places.uncommit(place);
+    if (progress == Progress::completed) places.resume(places[place].pause);
     job_stopped_.wake_all();
     if (closing_) work_.wake_all();  // workers end with the last job in flight
   }
   note_quiet_locked();
 }
 
-/// Returns the heap with the next job, of one heap for each priority; null if all are empty. Of
-/// jobs with the same rank, the one of the higher priority is next.
-Core::Heap* Core::first_of(std::array<Heap*, levels> heaps) noexcept {
-  Heap* next = nullptr;
-  for (Heap* const heap : heaps)
-    if (heap && (!next || heap->front().rank < next->front().rank)) next = heap;
-  return next;
-}
-
-/// Returns the heap with the first job of a queue in one level; null if there is none.
-Core::Heap* Core::first_in_locked(Queue& queue, std::size_t level) noexcept {
-  Heap& ready = queue.ready[level];
-  Heap& staged = queue.staged[level];
-  if (ready.empty()) return staged.empty() ? nullptr : &staged;
-  return staged.empty() || later(staged.front(), ready.front()) ? &ready : &staged;
-}
-
-/// Returns the heap with the next job to run; null if no job may run.
-Core::Heap* Core::next_heap_locked() noexcept {
-  if (ready_.load(std::memory_order_relaxed) == 0) return nullptr;
-  std::array<Heap*, levels> firsts{};
-  for (std::size_t level = 0; level < levels; ++level) {
-    Heap*& first = firsts[level];
-    for (std::size_t q = 0; q < queues_.size(); ++q) {
-      if (!has_room_locked(q)) continue;
-      Heap* const heap = first_in_locked(queues_[q], level);
-      if (heap && (!first || later(first->front(), heap->front()))) first = heap;
-    }
+/// Takes the next job to run; null if there is none.
+std::shared_ptr<Record> Core::pop_locked() noexcept {
+  for (;;) {
+    auto record = std::static_pointer_cast<Record>(ready_.pop());
+    if (!record || record->state != State::staging) return record;
+    record->is_due = true;  // the thread that stages it runs it next
+    ready_.places().commit(record->place);
+    begin_locked(*record, false);
   }
-  return first_of(firsts);
-}
-
-/// Returns the heap with the next job to stage: of a device without room whose limit of staged jobs
-/// is not reached. Null if there is none, or if a job is being staged: jobs are staged one after
-/// the other, in their order.
-Core::Heap* Core::next_to_stage_locked() noexcept {
-  if (staging_) return nullptr;
-  for (std::size_t q = on_threads + 1; q < queues_.size(); ++q) {
-    Queue& queue = queues_[q];
-    if (queue.staged_jobs >= queue.staged_limit || queue.pause.until || has_room_locked(q)) continue;
-    std::array<Heap*, levels> firsts{};
-    for (std::size_t level = 0; level < levels; ++level)
-      if (!queue.ready[level].empty()) firsts[level] = &queue.ready[level];
-    Heap* const first = first_of(firsts);
-    if (first && is_worth_staging(*first->front().record)) return first;
-  }
-  return nullptr;
-}
-
-/// Takes the first job of the heap that `find_next` returns: the next one to run (`runs`), or to
-/// stage. Null if there is none.
-template <class Find>
-std::shared_ptr<Record> Core::pop_locked(bool runs, Find find_next) {
-  while (Heap* const next = find_next()) {
-    std::pop_heap(next->begin(), next->end(), later);
-    const bool is_old = next->back().is_old();
-    auto record = std::move(next->back().record);
-    next->pop_back();
-    ready_.fetch_sub(1, std::memory_order_relaxed);
-    TagState* const tag = record->tag_state;
-    const bool is_staging = record->state == State::staging;
-    // Another thread has run or cancelled it.
-    if (is_old || (!is_staging && record->state != State::queued)) {
-      if (tag) release_held_locked(*tag);
-      continue;
-    }
-    if (tag && tag->is_full()) {
-      hold_locked(std::move(record));
-      continue;
-    }
-    if (tags_.has_shares() && runs) tags_.started(record->due);
-    if (is_staging) {  // the thread that stages it runs it next
-      record->is_due = true;
-      ++queues_[record->queue].committed;
-      begin_locked(*record, false);
-      continue;
-    }
-    return record;
-  }
-  return nullptr;
-}
-
-std::shared_ptr<Record> Core::pop_locked() {
-  return pop_locked(true, [this] { return next_heap_locked(); });
 }
 
 /// Takes jobs that wait for the same device into the submission of a job that starts there. The
@@ -410,38 +271,28 @@ std::shared_ptr<Record> Core::pop_locked() {
 /// lane of its own.
 void Core::take_batch_locked(Record& leader) noexcept {
   constexpr Duration most_work = std::chrono::milliseconds(1);
-  Queue& queue = queues_[leader.queue];
+  const std::uint32_t committed = ready_.places()[leader.place].committed;
+  const std::uint32_t limit = ready_.places()[leader.place].limit;
   // The lanes of a device share it: a job takes longer while others run.
-  const auto time_of = [&](const Record& record) -> std::optional<Duration> {
-    if (!record.may_share || !record.mean_run_time || *record.mean_run_time == Duration::zero())
-      return std::nullopt;
-    return *record.mean_run_time / queue.committed;
+  const auto time_of = [&](const Waiting& job) -> std::optional<Duration> {
+    if (!job.may_share || !job.mean_run_time || *job.mean_run_time == Duration::zero()) return std::nullopt;
+    return *job.mean_run_time / committed;
   };
   const auto own = time_of(leader);
   if (!own) return;
   Duration work = *own;
-  std::size_t waiting = 1;
-  for (std::size_t level = 0; level < levels; ++level)
-    waiting += queue.ready[level].size() + queue.staged[level].size();
   // More jobs than `limit` are committed while some of a failed batch run alone.
-  const std::size_t free = queue.limit - std::min(queue.limit, queue.committed - 1);
+  const std::size_t free = limit - std::min(limit, committed - 1);
   if (free == 0) return;
+  const std::size_t waiting = 1 + ready_.waiting_for(leader.place);
   const std::size_t most = std::min<std::size_t>(options_.batch_limit, (waiting + free - 1) / free);
-  const auto find_next = [&]() -> Heap* {
-    std::array<Heap*, levels> firsts{};
-    for (std::size_t level = 0; level < levels; ++level) firsts[level] = first_in_locked(queue, level);
-    Heap* const heap = first_of(firsts);
-    if (!heap) return nullptr;
-    const Record& next = *heap->front().record;
-    const State state = next.state;
-    if (state == State::staging) return nullptr;
-    if (state != State::queued) return heap;  // it has settled, and is skipped
+  const auto may_join = [&](const Waiting& next) {
     const auto time = time_of(next);
-    return time && work + *time <= most_work ? heap : nullptr;
+    return time && work + *time <= most_work;
   };
   std::uint8_t size = 1;
-  for (Record** last = &leader.batch; size < most;) {
-    std::shared_ptr<Record> next = pop_locked(true, find_next);
+  for (Record* last = nullptr; size < most;) {
+    auto next = std::static_pointer_cast<Record>(ready_.pop_for(leader, may_join));
     if (!next) break;
     if (!next->advance(State::queued, State::running)) continue;  // it has been cancelled
     work += *time_of(*next);
@@ -449,8 +300,11 @@ void Core::take_batch_locked(Record& leader) noexcept {
     Record* const member = next.get();
     member->self_listed = std::move(next);
     member->next_listed = nullptr;
-    *last = member;
-    last = &member->next_listed;
+    if (last)
+      last->next_listed = member;
+    else
+      leader.batch = member;
+    last = member;
     ++size;
   }
   if (size == 1) return;
@@ -458,40 +312,9 @@ void Core::take_batch_locked(Record& leader) noexcept {
   for (Record* one = &leader; one; one = one->next_in_batch()) one->batch_size = size;
 }
 
-/// Sets a record aside until its tag has room.
-void Core::hold_locked(std::shared_ptr<Record> record) noexcept {
-  TagState& tag = *record->tag_state;
-  expect_no_more_locked(*record);
-  ++queues_[record->queue].held;
-  Record* const last = record.get();
-  last->self_listed = std::move(record);
-  last->next_listed = nullptr;
-  *tag.last_held = last;
-  tag.last_held = &last->next_listed;
-}
-
-/// Takes the first record of a tag that was set aside; null if there is none.
-std::shared_ptr<Record> Core::take_held_locked(TagState& tag) noexcept {
-  Record* const first = tag.first_held;
-  if (!first) return nullptr;
-  tag.first_held = std::exchange(first->next_listed, nullptr);  // it may be listed as returned next
-  if (!tag.first_held) tag.last_held = &tag.first_held;
-  --queues_[first->queue].held;
-  return std::move(first->self_listed);
-}
-
-/// Returns the next record that was set aside to its queue, if its tag has room.
-void Core::release_held_locked(TagState& tag) noexcept {
-  if (closing_ || tag.is_full()) return;
-  if (auto record = take_held_locked(tag)) {
-    push_locked(std::move(record));
-    ready_.fetch_add(1, std::memory_order_relaxed);
-  }
-}
-
 void Core::work() noexcept {
   base::Lock lock = base::lock_soon(mutex_);
-  const auto is_closed = [&] { return closing_ && in_flight_ == 0 && !first_returned_; };
+  const auto is_closed = [&] { return closing_ && in_flight_ == 0 && !ready_.has_returned(); };
   const auto has_work = [&] { return is_closed() || waking_ || has_work_locked(); };
   const auto* const manual = dynamic_cast<const ManualClock*>(clock_);
   Instant now;  // when the job before ended, unless the thread has waited since
@@ -499,7 +322,7 @@ void Core::work() noexcept {
     if (!has_work()) {
       now = {};
       ++spinning_;
-      (void)base::seen_before_parking(lock, [&] { return ready_.load(std::memory_order_relaxed) > 0; });
+      (void)base::seen_before_parking(lock, [&] { return ready_.count() > 0; });
       --spinning_;
     }
     ++parked_;
@@ -513,19 +336,16 @@ void Core::work() noexcept {
     --parked_;
     waking_ = false;
     return_expired_locked();
-    resume_due_locked();
+    if (ready_.places().has_pauses()) ready_.resume_due(Clock::steady().now());
     if (is_closed()) return;
     ++users_;
-    if (Record* const returned = first_returned_) {
-      first_returned_ = std::exchange(returned->next_listed, nullptr);
-      if (!first_returned_) last_returned_ = &first_returned_;
-      ready_.fetch_sub(1, std::memory_order_relaxed);
-      run_popped(lock, std::move(returned->self_listed), true, now);
+    if (ready_.has_returned()) {
+      run_popped(lock, std::static_pointer_cast<Record>(ready_.pop_returned()), true, now);
     } else if (auto record = pop_locked()) {
       run_popped(lock, std::move(record), true, now);
-    } else if (auto next = pop_locked(false, [this] { return next_to_stage_locked(); })) {
+    } else if (auto next = staging_ ? nullptr : ready_.pop_to_stage()) {
       now = {};
-      stage(lock, std::move(next), now);
+      stage(lock, std::static_pointer_cast<Record>(std::move(next)), now);
     }
     --users_;
     note_quiet_locked();
@@ -537,14 +357,9 @@ void Core::work() noexcept {
 /// after.
 void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept {
   if (!record->advance(State::queued, State::staging)) return;
-  Queue& queue = queues_[record->queue];
   std::optional<Error> error;
-  record->is_staged = true;
-  ++queue.staged_jobs;
-  queue.prepared = record->program;
   try {
-    push_locked(record);
-    ready_.fetch_add(1, std::memory_order_relaxed);
+    ready_.stage(record);
     staging_ = record.get();
     wake_worker(std::move(lock));
     prepare_device(*record);
@@ -556,7 +371,7 @@ void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now)
   }
   if (std::exchange(record->is_due, false)) {
     if (record->advance(State::staging, State::running)) return run_begun(lock, std::move(record), true, now);
-    --queue.committed;  // abandoned
+    ready_.places().uncommit(record->place);  // abandoned
     return;
   }
   if (!record->advance(State::staging, State::queued)) return;  // abandoned
@@ -578,11 +393,15 @@ void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now)
 /// then.
 bool Core::run_if_room(base::Lock& lock, Record& record) {
   const bool nested = runs_job();
-  const std::size_t queue = record.queue;
-  if (!nested && (!has_room_locked(queue) || (record.tag_state && record.tag_state->is_full()))) return false;
+  const std::optional<std::uint16_t> place = nested ? std::nullopt : ready_.find_room(record);
+  if (!nested && (!place || (record.tag_state && record.tag_state->is_full()))) return false;
   if (!record.advance(State::queued, State::running)) return false;
-  (nested ? users_ : queues_[queue].committed) += 1;
+  if (place)
+    ready_.places().commit(*place);
+  else
+    ++users_;
   begin_locked(record, nested);
+  record.place = place.value_or(on_threads);
   record.run_by = &jobs_on_this_thread;
   lock.unlock();
   ++jobs_on_this_thread;
@@ -591,7 +410,7 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
   --jobs_on_this_thread;
   if (nested) return end_use(), true;
   lock = base::lock_soon(mutex_);
-  end_run_locked(queue, progress);
+  end_run_locked(*place, progress);
   wake_worker(std::move(lock));
   return true;
 }
@@ -599,7 +418,7 @@ bool Core::run_if_room(base::Lock& lock, Record& record) {
 /// Counts and lists a job that this thread runs next.
 void Core::begin_locked(Record& record, bool is_nested) noexcept {
   leave_queue_locked(record);
-  if (!record.mean_run_time) observe_locked(record);
+  ready_.observe(record);
   record.counts_for_tag = record.tag_state && !is_nested;
   if (record.counts_for_tag) ++record.tag_state->running;
   ++running_;
@@ -611,8 +430,7 @@ void Core::begin_locked(Record& record, bool is_nested) noexcept {
 /// Counts a job that waits no longer.
 void Core::leave_queue_locked(Record& record) noexcept {
   --queued_;
-  expect_no_more_locked(record);
-  if (std::exchange(record.is_staged, false)) --queues_[record.queue].staged_jobs;
+  ready_.leave(record);
   if (waiting_for_room_ > 0 && queued_ < options_.max_queued) room_.wake_one();
 }
 

@@ -22,6 +22,7 @@
 #include "data/array_state.hpp"
 #include "data/completion.hpp"
 #include "device/provider.hpp"
+#include "scheduler/waiting.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -30,22 +31,10 @@ class Trial;
 struct Attempt;
 struct PlanRun;
 struct Row;
-struct TagState;
 
 using AttemptPointer = base::BlockPointer<Attempt>;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
-
-enum class State : std::uint8_t {
-  waiting,    ///< for its predecessors: the users of its arrays that it follows
-  queued,     ///< ready to run
-  staging,    ///< ready to run, while a worker prepares its device (`Core::stage`)
-  running,    ///< on a thread, which prepares, runs or completes it
-  in_flight,  ///< submitted to a device; it holds no thread
-  returned,   ///< its submission has completed, failed or run out of time; a worker runs it next
-  settled,
-  abandoned,  ///< settled while it runs: see `Core::close`
-};
 
 /// The decision about one device, as data. `Core::explain` and `Core::reason` make sentences of it.
 struct Decision {
@@ -106,7 +95,7 @@ struct AnyWait {
 /// Threads: that thread writes the members below the state, but for those under a mutex; other
 ///          threads read them once the job has settled. Of an abandoned record, other threads read
 ///          the name, the tag and the error only.
-struct Record : std::enable_shared_from_this<Record> {
+struct Record : Waiting, std::enable_shared_from_this<Record> {
   Record(std::shared_ptr<Core> of, Job&& kept) noexcept;
   ~Record();
 
@@ -152,36 +141,24 @@ struct Record : std::enable_shared_from_this<Record> {
   const std::shared_ptr<Core> core;
   Job job;  ///< its arguments are released when it settles: they hold the caller's arrays and buffers
   const Row* row = nullptr;  ///< of the preference table
-  Bytes size;                ///< of its operands, for the preference table
-  Instant submitted{};
-  Instant start_by = Instant::max();
   Duration time_limit{};
-  std::uint64_t sequence = 0;
-  std::uint64_t program = 0;  ///< the number of the program of its first call
-  Priority priority = Priority::normal;
   Fallback fallback = Fallback::allow;
   bool has_own_limits = false;  ///< the job's options have a `start_by` or a time limit
   bool borrows = false;         ///< an argument is host memory of the caller
-  bool uses_arrays = false;
 
-  std::atomic<State> state{State::queued};
   std::atomic<bool> stop{false};
   std::atomic<bool> is_settled{false};
   std::atomic<bool> is_watched{false};  ///< set by `watch`, and never cleared
 
   // Under the mutex of the core; further ones follow below.
-  bool counts_for_tag = false;  ///< as one of the running jobs of its tag
   bool is_unattended = false;   ///< abandoned in flight, and no worker waits for it yet
-  bool is_staged = false;       ///< one of the queue's staged jobs
   bool is_due = false;          ///< it counts as running, and starts when its stage ends
-  std::uint32_t entries = 0;    ///< made for it in queues: `Core::Ready`
   std::uint32_t flight = 0;     ///< the number of its last submission that no thread waited for
   std::uint32_t callbacks = 0;  ///< pending ones of all its flights: a late one may follow a next flight
 
   // Written by the thread that runs or settles it.
   bool failed_as_follower = false;  ///< `error` is that of a job in `after`
   bool has_failed = false;          ///< on a device; a further device is a fallback
-  bool may_share = false;           ///< a submission with other jobs: `Core::take_batch_locked`
   bool leads_batch = false;         ///< it was submitted with `batch`
   bool lacks_memory = false;        ///< its attempt failed for want of memory, which may be free later
   bool lacks_tag_memory = false;    ///< of the budget of its tag
@@ -192,7 +169,6 @@ struct Record : std::enable_shared_from_this<Record> {
   std::atomic<std::uint32_t> tried_on{~0u};  ///< the device that it is being tried on
   std::uint32_t tag_size = 0;                ///< of the text that `tag` returns
   std::uint32_t next_candidate = 0;          ///< an index into `Row::devices`
-  std::size_t queue = 0;                     ///< of the core; it counts as committed there while it runs
   detail::InlineList<Decision, 3> decisions;
   AttemptPointer attempt;             ///< on the device that it is being tried on
   std::unique_ptr<PlanRun> plan_run;  ///< null: it is a job; released as the arguments of `job` are
@@ -209,18 +185,10 @@ struct Record : std::enable_shared_from_this<Record> {
 
   // Under the mutex of the core.
   TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
-  TagState* tag_state = nullptr;        ///< null: nothing depends on its tag
-  Duration* mean_run_time = nullptr;    ///< of its kernel and size in its queue; null: it is not observed
-  Duration expected{};                  ///< its run time, while the queue expects it
-  Instant due{};                        ///< its place in the order within its priority
   Record* active_previous = nullptr;    ///< neighbours in the core's list of running jobs
   Record* active_next = nullptr;
-  /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of
-  /// a batch.
-  Record* next_listed = nullptr;
-  std::shared_ptr<Record> self_listed;  ///< while it is in one of these lists
-  Record* batch = nullptr;              ///< the other jobs of its submission, until they settle
-  Instant flight_until{};               ///< in flight: when its time limit passes, of the steady clock
+  Record* batch = nullptr;  ///< the other jobs of its submission, until they settle
+  Instant flight_until{};   ///< in flight: when its time limit passes, of the steady clock
 
   // Of its place among other jobs.
   std::shared_ptr<Record> self;  ///< set until its predecessors are complete, and while callbacks are pending
@@ -234,6 +202,11 @@ struct Record : std::enable_shared_from_this<Record> {
     Decision& decision = decisions.emplace_back();
     decision.device = static_cast<std::uint32_t>(about);
     return decision;
+  }
+  bool has_decision(std::size_t about) const noexcept {
+    for (const Decision& decision : decisions)
+      if (decision.device == about) return true;
+    return false;
   }
   std::string_view name() const noexcept { return job.name(); }
   std::string_view tag() const noexcept { return std::string_view(labels_).substr(0, tag_size); }
@@ -271,7 +244,7 @@ struct Record : std::enable_shared_from_this<Record> {
   }
   /// Returns the next job of its batch, which begins with the job that leads it; null if it is the
   /// last one.
-  Record* next_in_batch() const noexcept { return batch ? batch : next_listed; }
+  Record* next_in_batch() const noexcept { return batch ? batch : static_cast<Record*>(next_listed); }
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
   /// Returns the completion of this record, which another one follows; null if this one has
   /// settled.

@@ -1,6 +1,8 @@
 // Places and runs one job.
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <initializer_list>
 #include <new>
 #include <utility>
 
@@ -81,6 +83,34 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
   return Progress::completed;
 }
 
+/// Has a job tried next on the device that has taken it from a line of several devices.
+void Core::take_over(Record& record, std::size_t device) const {
+  auto& decisions = record.decisions;
+  if (!decisions.empty() && decisions.back().is_open()) {
+    if (decisions.back().device == device) return;
+    decisions.back().code = RefusalCode::busy;
+  }
+  const auto known =
+      std::find_if(decisions.begin(), decisions.end(), [&](const Decision& d) { return d.device == device; });
+  if (known == decisions.end())
+    decisions.emplace_back();
+  else
+    std::rotate(known, known + 1, decisions.end());
+  decisions.back() = consider(record, device);
+}
+
+/// Considers the first device again that was passed over for one of `codes`. Returns its decision,
+/// which is the last one then; null if there is none.
+Decision* Core::consider_again(Record& record, std::initializer_list<RefusalCode> codes) const {
+  const auto passed = std::find_if(
+      record.decisions.begin(), record.decisions.end(),
+      [&](const Decision& one) { return std::find(codes.begin(), codes.end(), one.code) != codes.end(); });
+  if (passed == record.decisions.end()) return nullptr;
+  std::rotate(passed, passed + 1, record.decisions.end());
+  Decision& last = record.decisions.back();
+  return &(last = consider(record, last.device));
+}
+
 /// Returns the decision about the next device to try, or null. Keeps the decision about each device
 /// that cannot run the job.
 Decision* Core::next_device(Record& record) const {
@@ -88,8 +118,14 @@ Decision* Core::next_device(Record& record) const {
     Decision& chosen = record.decisions.back();
     if (!is_lost(chosen) && !is_blamed(record, chosen) && !is_suspect(chosen)) return &chosen;
   }
+  while (Decision* const busy = consider_again(record, {RefusalCode::busy}))
+    if (busy->is_open() && !is_suspect(*busy)) return busy;
   const std::vector<std::size_t>& devices = record.row->devices;
   while (record.next_candidate < devices.size()) {
+    if (record.has_decision(devices[record.next_candidate])) {
+      ++record.next_candidate;
+      continue;
+    }
     Decision& decision = record.decisions.emplace_back(consider(record, devices[record.next_candidate]));
     ++record.next_candidate;
     if (decision.is_open() && record.has_failed && record.fallback == Fallback::forbid)
@@ -97,15 +133,10 @@ Decision* Core::next_device(Record& record) const {
     if (decision.is_open() && !is_suspect(decision)) return &decision;
   }
   // No other device can run it: it tries the first of those that were passed over.
-  const auto suspect =
-      std::find_if(record.decisions.begin(), record.decisions.end(), [](const Decision& one) {
-        return one.code == RefusalCode::device_suspect || one.code == RefusalCode::memory_errors;
-      });
-  if (suspect == record.decisions.end()) return nullptr;
-  std::rotate(suspect, suspect + 1, record.decisions.end());
-  Decision& last = record.decisions.back();
-  last = consider(record, last.device);
-  return last.is_open() ? &last : next_device(record);
+  while (Decision* const suspect =
+             consider_again(record, {RefusalCode::device_suspect, RefusalCode::memory_errors}))
+    if (suspect->is_open()) return suspect;
+  return nullptr;
 }
 
 /// Refuses a suspect device. Returns whether it did.
@@ -140,7 +171,9 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
   if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
     if (auto nowhere = target_error(record.on())) return *std::move(nowhere);
-  (void)recover_devices(record, false);
+  const bool is_considered_again = recover_devices(record, false);
+  if (!record.attempt && !record.has_failed && record.place != on_threads && !is_considered_again)
+    take_over(record, record.place - 1u);
   // A job that returns from a device was on the device of its last decision.
   for (;;) {
     if (record.stop && !record.attempt) return was_cancelled(record);  // nor after a failure
@@ -153,7 +186,10 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
       if (record.has_failed && record.fallback == Fallback::warn) warn_of_fallback(record, decision->device);
     }
-    if (record.batch && 1 + decision->device != record.queue) dissolve_batch(record);  // its device was lost
+    if (record.place != on_threads && 1 + decision->device != record.place) {  // its device was lost
+      if (record.batch) dissolve_batch(record);
+      if (detaches && !record.has_failed && leave_place(record)) return Progress::requeued;
+    }
     decision->verdict = Candidate::Verdict::failed;
     decision->code = RefusalCode::attempt_failed;
     auto attempted = attempt(record, decision->device, detaches);
@@ -165,7 +201,8 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
       decision->verdict = Candidate::Verdict::ran;
       decision->code = RefusalCode::none;
       for (; record.next_candidate < record.row->devices.size(); ++record.next_candidate)
-        pass(record, record.row->devices[record.next_candidate]);
+        if (const std::size_t next = record.row->devices[record.next_candidate]; !record.has_decision(next))
+          pass(record, next);
       if (record.has_failed) {
         const base::Lock lock = base::lock_soon(mutex_);
         ledger_.note_fallback();
@@ -209,6 +246,25 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
                     : lost                              ? Errc::device_lost
                                                         : Errc::unsupported;
   return Error(code, base::text("No device can run {}.{}", record.object(), reasons));
+}
+
+/// Returns a job, which has not been tried yet, to the line of its next device: another one than
+/// that which has taken it. If that one refuses the job, it takes no job that it shares for a while.
+/// Returns false if the record stays with this thread.
+bool Core::leave_place(Record& record) noexcept {
+  constexpr Duration pause = std::chrono::milliseconds(100);
+  const bool is_refused =
+      std::any_of(record.decisions.begin(), record.decisions.end(), [&](const Decision& d) {
+        return 1 + d.device == record.place && d.verdict == Candidate::Verdict::refused;
+      });
+  if (is_refused) {
+    const base::Lock lock = base::lock_soon(mutex_);
+    ready_.places().pause(ready_.places()[record.place].refusal, Clock::steady().now() + pause);
+  }
+  const Instant started = std::exchange(record.started, {});
+  if (requeue(record)) return true;
+  record.started = started;
+  return false;
 }
 
 /// Opens lost devices again whose time has come. `waits`: also waits for those that other threads
@@ -469,7 +525,7 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
 /// copies of the arrays that it reads. The job meets the same errors again when it runs, so they
 /// are dropped here.
 void Core::prepare_device(Record& record) noexcept {
-  const Device device = pool_->fleet().device(record.queue - 1);
+  const Device device = pool_->fleet().device(record.place - 1u);
   const std::shared_ptr<device::DeviceBase>& state = base::state_of(device);
   if (state->lost()) return;
   try {
@@ -486,7 +542,7 @@ void Core::prepare_device(Record& record) noexcept {
     extras.bytes_prefetched =
         Binding(job, device, record.plan_run ? &record.plan_run->operands() : nullptr).prefetch(*pool_);
     if (extras.bytes_prefetched == Bytes{}) return;
-    extras.prefetched_on = record.queue - 1;
+    extras.prefetched_on = record.place - 1u;
     const base::Lock lock = base::lock_soon(mutex_);
     ledger_.note_prefetch(extras.bytes_prefetched);
   } catch (...) {  // a source of the application threw, or memory ran out

@@ -50,14 +50,18 @@ void Core::leave_locked(Record& record, State from) noexcept {
   }
   if (TagState* const tag = record.tag_state) {
     tag->running -= record.counts_for_tag ? 1 : 0;
-    tags_.leave(*tag, from == State::running ? took : Duration::zero());
+    ready_.tags().leave(*tag, from == State::running ? took : Duration::zero());
     if (!record.error) tag->pause.has_no_memory = false;
-    resume_tag_locked(*tag);
-    release_held_locked(*tag);
+    if (closing_)
+      ready_.places().resume(tag->pause);
+    else
+      ready_.resume(*tag);
+    if (!closing_) ready_.release_held(*tag);
   }
   if (record.error || record.has_failed) return;
-  queues_[record.queue].pause.has_no_memory = false;
-  if (record.mean_run_time && from == State::running) RunTimes::note(*record.mean_run_time, took);
+  ready_.places()[record.place].pause.has_no_memory = false;
+  if (record.mean_run_time && from == State::running)
+    RunTimes::note(*record.mean_run_time, took - record.build_time / record.batch_size);
 }
 
 /// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job

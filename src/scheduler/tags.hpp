@@ -16,9 +16,9 @@
 
 namespace wye::inline v0::scheduler {
 
-struct Record;
+struct Waiting;
 
-/// Jobs of a queue, or of a tag, that do not start because the first of them lacks memory.
+/// Jobs of a place, or of a tag, that do not start because the first of them lacks memory.
 struct MemoryPause {
   std::optional<Instant> until;  ///< of the steady clock; unset: they may start
   bool has_no_memory = false;    ///< the last job that lacked memory did not get any
@@ -34,8 +34,8 @@ struct TagState {
   Duration run_time = std::chrono::milliseconds(1);  ///< of its jobs, expected: the latest ones count most
   Instant finish{};                                  ///< virtual time at which its last ready job ends
   MemoryPause pause;                                 ///< the tag's budget is spent
-  Record* first_held = nullptr;  ///< jobs that left their queue while the tag was full, in this order
-  Record** last_held = &first_held;
+  Waiting* first_held = nullptr;  ///< jobs that left their queue while the tag was full, in this order
+  Waiting** last_held = &first_held;
 
   bool is_full() const noexcept { return running >= limit || pause.until; }
 };

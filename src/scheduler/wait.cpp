@@ -58,13 +58,13 @@ class Core::YieldedSlot {
   explicit YieldedSlot(Core& awaited) noexcept : core_(runs_job() ? &awaited : nullptr) {
     if (!core_) return;
     base::Lock lock = base::lock_soon(core_->mutex_);
-    ++core_->blocked_;
+    core_->ready_.places().add_blocked(1);
     core_->wake_worker(std::move(lock));
   }
   ~YieldedSlot() {
     if (!core_) return;
     const base::Lock lock = base::lock_soon(core_->mutex_);
-    --core_->blocked_;
+    core_->ready_.places().add_blocked(-1);
   }
   YieldedSlot(const YieldedSlot&) = delete;
 

@@ -39,6 +39,11 @@ struct Waiting {
     device->hold();
     blocker.emplace(machine->scheduler.submit(kernel(last, 2.0f)));
     await_held(1);
+    for (std::size_t i = 1; i < devices.size(); ++i) {  // otherwise jobs that wait run there
+      devices[i]->hold();
+      others_busy.push_back(machine->scheduler.submit(kernel(busy, 1.0f), {.on = devices[i]->info().id}));
+      test::await([&] { return devices[i]->held() == 1; });
+    }
     for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = {static_cast<float>(i + 1)};
   }
   ~Waiting() { device->release(); }
@@ -80,10 +85,11 @@ struct Waiting {
   ManualClock clock;
   Scripted device = scripted("cuda:0");
   std::vector<Scripted> devices;
-  std::vector<float> last = {1.0f};
+  std::vector<float> last = {1.0f}, busy = {1.0f};
   std::vector<std::vector<float>> memory = std::vector<std::vector<float>>(100);
   std::optional<Machine> machine;
   std::optional<Ticket> blocker;
+  std::vector<Ticket> others_busy;
 };
 
 using Sizes = std::vector<std::uint32_t>;
@@ -244,6 +250,7 @@ TEST_CASE("each job of a batch whose device is lost goes on alone", "[scheduler]
     waiting.device->release_first(1);
     waiting.await_held(1);
     waiting.device->lose();
+    other->release();
     for (std::size_t i = 0; i < 6; ++i) {
       const auto result = tickets[i].wait(Deadline(60s));
       if (has_other) {
@@ -266,7 +273,6 @@ TEST_CASE("a job of a batch that goes on alone while the scheduler closes leaves
           "[scheduler]") {
   const Scripted other = scripted("vulkan:0");
   Waiting waiting({}, {other});
-  other->hold();
   auto tickets = waiting.submit(3);
   waiting.device->release_first(1);
   waiting.await_held(1);
@@ -292,6 +298,7 @@ TEST_CASE("cancelled jobs of a batch whose device is lost stay cancelled", "[sch
   tickets[0].cancel();
   tickets[1].cancel();
   waiting.device->lose();
+  other->release();
   CHECK(tickets[0].wait(Deadline(60s)).error() == Errc::cancelled);
   CHECK(tickets[1].wait(Deadline(60s)).error() == Errc::cancelled);
   CHECK(tickets[2].wait(Deadline(60s)));

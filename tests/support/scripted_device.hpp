@@ -37,10 +37,11 @@ class ScriptedDevice final : public device::DeviceBase {
   using Script = std::function<std::optional<Error>(Step)>;
 
   /// `id` is "vulkan:0": the backend is the part before the colon.
-  /// Devices with one `silicon`, unless it is 0, are on one processor.
+  /// Devices with one `silicon`, unless it is 0, are on one processor. Without a `name` no two
+  /// devices are equal.
   explicit ScriptedDevice(const std::string& id, AdapterType type = AdapterType::discrete,
-                          Features features = {}, std::uint8_t silicon = 0)
-      : DeviceBase(adapter(id, type, features, silicon)),
+                          Features features = {}, std::uint8_t silicon = 0, const std::string& name = {})
+      : DeviceBase(adapter(id, type, features, silicon, name)),
         lost_(Errc::device_lost, "Device '" + id + "' was lost.") {}
 
   /// Sets what each step does first, on the thread that makes it; an error fails the step. Set
@@ -345,12 +346,12 @@ class ScriptedDevice final : public device::DeviceBase {
   };
 
   static AdapterInfo adapter(const std::string& id, AdapterType type, Features features,
-                             std::uint8_t silicon) {
+                             std::uint8_t silicon, const std::string& name) {
     constexpr std::uint64_t any = ~std::uint64_t{0};
     AdapterInfo info;
     info.id = id;
     info.backend = id.substr(0, id.find(':'));
-    info.name = "scripted " + id;
+    info.name = name.empty() ? "scripted " + id : name;
     info.type = type;
     info.device_uuid.back() = silicon;
     info.limits = {.workgroup = {any, any, any},

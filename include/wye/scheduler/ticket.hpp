@@ -95,6 +95,7 @@ enum class RefusalCode : std::uint8_t {
   lower_preference,    ///< another device comes before it in the preference table
   emulated,            ///< it is a GPU driver that runs on the CPU: it comes after all other devices
   other_silicon,       ///< the GPU steps of a graph run on another processor (`PlanOptions::one_silicon`)
+  busy,                ///< another device that can run the job had less to do
 };
 
 /// Returns "lower_preference".

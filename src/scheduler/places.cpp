@@ -1,0 +1,69 @@
+#include "scheduler/places.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace wye::inline v0::scheduler {
+
+Places::Places(std::uint32_t threads, std::uint32_t lanes, std::uint32_t committed_per_lane,
+               std::size_t devices, MemoryInUse memory)
+    : lanes_(lanes), committed_per_lane_(committed_per_lane), memory_(std::move(memory)) {
+  all_.reserve(1 + devices);
+  all_.emplace_back().limit = threads;
+}
+
+void Places::add(const Table& table) noexcept {
+  while (all_.size() <= table.choices.size()) {  // within the reserved memory
+    Place& place = all_.emplace_back();
+    place.limit = lanes_;
+    place.staged_limit = lanes_ * (committed_per_lane_ - 1);
+  }
+  for (std::size_t d = 0; d < table.choices.size(); ++d) {
+    const Choice& choice = table.choices[d];
+    Place& place = all_[1 + d];
+    place.group = static_cast<std::uint16_t>(1 + choice.equal);
+    place.shares = choice.shares;
+    place.unlike = choice.unlike;
+  }
+}
+
+bool Places::comes_before(std::uint16_t a, std::uint16_t b) const noexcept {
+  const Place& first = all_[a];
+  const Place& second = all_[b];
+  if (first.committed != second.committed) return first.committed < second.committed;
+  const Bytes of_first = memory_(a - 1u), of_second = memory_(b - 1u);
+  return std::tuple(of_first.count, first.last_taken) < std::tuple(of_second.count, second.last_taken);
+}
+
+std::uint32_t Places::committed() const noexcept {
+  std::uint32_t sum = 0;
+  for (const Place& place : all_) sum += place.committed;
+  return sum;
+}
+
+void Places::pause(MemoryPause& pause, Instant until) noexcept {
+  if (!pause.until) ++paused_;
+  pause.until = until;
+}
+
+void Places::resume(MemoryPause& pause) noexcept {
+  if (!pause.until) return;
+  pause.until.reset();
+  --paused_;
+}
+
+void Places::resume_due(Instant now) noexcept {
+  for (Place& place : all_)
+    for (MemoryPause* const pause : {&place.pause, &place.refusal})
+      if (pause->until && *pause->until <= now) resume(*pause);
+}
+
+Instant Places::first_resume() const noexcept {
+  Instant first = Instant::max();
+  for (const Place& place : all_)
+    for (const MemoryPause* const pause : {&place.pause, &place.refusal})
+      first = std::min(first, pause->until.value_or(first));
+  return first;
+}
+
+}  // namespace wye::scheduler

@@ -1,0 +1,397 @@
+#include "scheduler/ready.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace wye::inline v0::scheduler {
+
+Ready::Ready(const SchedulerOptions& options, const PoolOptions& pool, std::size_t devices, RunTimes& times,
+             Places::MemoryInUse memory)
+    : order_(options.order),
+      aging_(std::min<Duration>(options.aging, std::chrono::hours(24 * 36500))),
+      observes_(options.batch_limit > 1),
+      refuses_(options.refuse_unreachable),
+      most_places_(1 + devices),
+      times_(times),
+      places_(options.concurrent_jobs, pool.lanes_per_device, options.committed_per_lane, devices,
+              std::move(memory)),
+      lines_(2 * most_places_),
+      staged_(most_places_),
+      tags_(options.tags, pool.tag_memory, options.order == JobOrder::fair_shares) {}
+
+/// Returns where a job would be in the order within its priority, if it were ready now.
+Instant Ready::next_due(const Waiting& job) const noexcept {
+  switch (order_) {
+    case JobOrder::earliest_deadline: return job.start_by;
+    case JobOrder::fair_shares: return job.tag_state ? tags_.next_start(*job.tag_state) : Instant();
+    case JobOrder::first_submitted: break;
+  }
+  return Instant();
+}
+
+void Ready::rank(Waiting& job) noexcept {
+  job.due = tags_.has_shares() ? tags_.ready(*job.tag_state) : next_due(job);
+}
+
+void Ready::push(std::shared_ptr<Waiting> job) {
+  if (job->expected == Duration::zero()) expect(*job);
+  Line& line = lines_[job->line];
+  const std::size_t level = level_of(*job);
+  Heap& heap = (job->is_staged ? staged_[job->place] : line.jobs)[level];
+  if (const std::size_t all = heap.size() + line.held + 1; heap.capacity() < all) heap.reserve(2 * all);
+  heap.push_back({.due = job->due,
+                  .rank = job->submitted + static_cast<std::int64_t>(level) * aging_,
+                  .sequence = job->sequence,
+                  .number = ++job->entries,
+                  .job = std::move(job)});
+  std::push_heap(heap.begin(), heap.end(), later);
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Ready::push_returned(std::shared_ptr<Waiting> job) noexcept {
+  Waiting* const last = job.get();
+  last->self_listed = std::move(job);
+  *last_returned_ = last;
+  last_returned_ = &last->next_listed;
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::shared_ptr<Waiting> Ready::pop_returned() noexcept {
+  Waiting* const returned = first_returned_;
+  first_returned_ = std::exchange(returned->next_listed, nullptr);
+  if (!first_returned_) last_returned_ = &first_returned_;
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  return std::move(returned->self_listed);
+}
+
+std::shared_ptr<Waiting> Ready::remove(Heap& heap, Heap::iterator entry) noexcept {
+  std::shared_ptr<Waiting> job = std::move(entry->job);
+  heap.erase(entry);
+  std::make_heap(heap.begin(), heap.end(), later);
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  return job;
+}
+
+/// Takes a job that was found, to run it (`runs`) or to stage it. Null if another thread has run or
+/// cancelled it, or if its tag is full: it is set aside then.
+std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexcept {
+  if (!found.is_last) std::pop_heap(found.heap->begin(), found.heap->end(), later);
+  const bool is_old = found.heap->back().is_old();
+  std::shared_ptr<Waiting> job = std::move(found.heap->back().job);
+  found.heap->pop_back();
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  TagState* const tag = job->tag_state;
+  const State state = job->state;
+  if (is_old || (state != State::staging && state != State::queued)) {
+    if (tag) release_held(*tag);
+    return nullptr;
+  }
+  if (tag && tag->is_full()) {
+    hold(std::move(job));
+    return nullptr;
+  }
+  if (tags_.has_shares() && runs) tags_.started(job->due);
+  if (job->is_staged && job->place != found.place) {
+    --places_[job->place].staged;
+    job->is_staged = false;
+  }
+  job->place = found.place;
+  if (runs && found.place != on_threads && places_[found.place].group != group_of(job->line))
+    job->mean_run_time = nullptr;  // it moves
+  return job;
+}
+
+/// Returns the heap with the next job of a place in one level; null if there is none. A job that is
+/// staged on an equal device without room comes after all others.
+Ready::Heap* Ready::first_in(std::uint16_t place, std::size_t level) noexcept {
+  Heap* first = nullptr;
+  const auto look = [&](Heap& heap) {
+    if (!heap.empty() && (!first || later(first->front(), heap.front()))) first = &heap;
+  };
+  const Places::Place& here = places_[place];
+  look(lines_[place].jobs[level]);
+  if (place == on_threads) return first;
+  look(staged_[place][level]);
+  if (!here.shares || here.refusal.until) return first;
+  const std::size_t line = most_places_ + here.group;
+  look(lines_[line].jobs[level]);
+  if (first) return first;
+  each_place(static_cast<std::uint16_t>(line), [&](std::uint16_t other) {
+    Heap& staged = staged_[other][level];
+    if (other == place || staged.empty() || places_.has_room(other)) return;
+    const Waiting& job = *staged.front().job;
+    if (job.line == line && job.state != State::staging) look(staged);
+  });
+  return first;
+}
+
+/// Returns the next job, of one for each priority. Of jobs with the same rank, the one of the
+/// higher priority is next.
+Ready::Found Ready::first_of(const Firsts& firsts) noexcept {
+  Found next;
+  for (const Found& one : firsts)
+    if (one.heap && (!next.heap || one.heap->front().rank < next.heap->front().rank)) next = one;
+  return next;
+}
+
+Ready::Found Ready::first_for(std::uint16_t place) noexcept {
+  Firsts firsts{};
+  for (std::size_t level = 0; level < levels; ++level) firsts[level] = {first_in(place, level), place};
+  return first_of(firsts);
+}
+
+/// Returns the next job to run; none if no job may run.
+Ready::Found Ready::next() noexcept {
+  if (count() == 0) return {};
+  Firsts firsts{};
+  for (std::uint16_t p = 0; p < places_.size(); ++p) {
+    if (!places_.has_room(p)) continue;
+    for (std::size_t level = 0; level < levels; ++level) {
+      Heap* const heap = first_in(p, level);
+      Found& first = firsts[level];
+      if (!heap || (first.heap && first.heap != heap && !later(first.heap->front(), heap->front()))) continue;
+      if (first.heap != heap || places_.comes_before(p, first.place)) first = {heap, p};
+    }
+  }
+  const Found found = first_of(firsts);
+  return found.heap ? found : next_to_move();
+}
+
+/// Returns a job that waits for other devices, for a device with room that has no job.
+Ready::Found Ready::next_to_move() noexcept {
+  for (std::uint16_t to = 1; to < places_.size(); ++to) {
+    const Places::Place& here = places_[to];
+    if (here.unlike == 0 || here.refusal.until || !places_.has_room(to)) continue;
+    for (std::size_t level = 0; level < levels; ++level)
+      for (std::uint16_t from = 1; from < places_.size(); ++from) {
+        if ((here.unlike >> (from - 1) & 1) == 0) continue;
+        const std::uint16_t group = places_[from].group;
+        if (from == group)
+          if (const Found found = move_from(lines_[most_places_ + group].jobs[level], group, to); found.heap)
+            return found;
+        if (const Found found = move_from(staged_[from][level], group, to); found.heap) return found;
+      }
+  }
+  return {};
+}
+
+/// Returns a job of a heap, of the devices of `group`, that another device takes. An entry of a job
+/// that has settled is returned too: it is dropped.
+Ready::Found Ready::move_from(Heap& heap, std::uint16_t group, std::uint16_t to) noexcept {
+  if (heap.empty()) return {};
+  const auto is_stale = [](const Entry& entry) {
+    const State state = entry.job->state;
+    return entry.is_old() || (state != State::queued && state != State::staging);
+  };
+  if (is_stale(heap.front())) return {&heap, to};
+  const auto line = static_cast<std::uint16_t>(most_places_ + group);
+  Wait wait{.at_a_time = at_a_time(line)};
+  std::size_t jobs = 0, may_stage = 0;
+  for (std::size_t level = 0; level < levels; ++level) {
+    jobs += lines_[line].jobs[level].size();
+    wait.before += lines_[line].expected[level].run_time;
+  }
+  each_place(line, [&](std::uint16_t p) { may_stage += places_[p].staged_limit - places_[p].staged; });
+  wait.is_long = jobs > may_stage;
+  const auto move_of = [&](const Entry& entry) {
+    const Waiting& job = *entry.job;
+    if (job.state != State::queued || (job.movable >> (to - 1) & 1) == 0) return Move::none;
+    wait.run = job.mean_run_time ? *job.mean_run_time : Duration::zero();
+    return decide_move(wait, times_.find(job.program, places_[to].group, job.size.count));
+  };
+  if (move_of(heap.front()) == Move::first) return {&heap, to};
+  if (is_stale(heap.back()) || move_of(heap.back()) != Move::none) return {&heap, to, true};
+  return {};
+}
+
+/// Returns the next job to stage, on that of its devices where the fewest jobs are staged.
+Ready::Found Ready::next_to_stage() noexcept {
+  Found best;
+  for (std::uint16_t p = on_threads + 1; p < places_.size(); ++p) {
+    const Places::Place& here = places_[p];
+    if (here.staged >= here.staged_limit || here.pause.until || places_.has_room(p)) continue;
+    if (best.heap && places_[best.place].staged <= here.staged) continue;
+    Firsts firsts{};
+    for (std::size_t level = 0; level < levels; ++level) {
+      Heap& own = lines_[p].jobs[level];
+      Heap& shared = lines_[most_places_ + here.group].jobs[level];
+      Heap* first = own.empty() ? nullptr : &own;
+      if (here.shares && !here.refusal.until && !shared.empty() &&
+          (!first || later(first->front(), shared.front())))
+        first = &shared;
+      firsts[level] = {first, p};
+    }
+    const Found found = first_of(firsts);
+    if (!found.heap) continue;
+    const Waiting& job = *found.heap->front().job;
+    if (job.uses_arrays || job.program != here.prepared) best = found;
+  }
+  return best;
+}
+
+void Ready::stage(std::shared_ptr<Waiting> job) {
+  Places::Place& here = places_[job->place];
+  job->is_staged = true;
+  ++here.staged;
+  here.prepared = job->program;
+  push(std::move(job));
+}
+
+std::shared_ptr<Waiting> Ready::take_last(const Waiting& job) noexcept {
+  const std::size_t own = level_of(job);
+  for (std::size_t level = levels; level-- > own;) {
+    Heap* heap = nullptr;
+    Heap::iterator last;
+    each_heaps([&](Heaps& of) {
+      for (auto there = of[level].begin(); there != of[level].end(); ++there) {
+        if (there->job->state == State::staging || (heap && !later(*there, *last))) continue;
+        heap = &of[level];
+        last = there;
+      }
+    });
+    if (heap && (level > own || next_due(job) < last->due)) return remove(*heap, last);
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Waiting> Ready::take_any() noexcept {
+  std::shared_ptr<Waiting> any;
+  each_heaps([&](Heaps& of) {
+    for (Heap& heap : of)
+      if (!any && !heap.empty()) any = remove(heap, heap.end() - 1);
+  });
+  TagState* const tag = any ? nullptr : tags_.with_held();
+  return tag ? take_held(*tag) : any;
+}
+
+bool Ready::has_work(bool may_stage) noexcept {
+  return has_returned() || next().heap || (may_stage && next_to_stage().heap);
+}
+
+std::size_t Ready::waiting_for(std::uint16_t place) const noexcept {
+  std::size_t sum = 0;
+  const auto add = [&](const Heaps& heaps) {
+    for (const Heap& heap : heaps) sum += heap.size();
+  };
+  add(lines_[place].jobs);
+  add(staged_[place]);
+  if (place != on_threads && places_[place].shares) add(lines_[most_places_ + places_[place].group].jobs);
+  return sum;
+}
+
+std::optional<std::uint16_t> Ready::find_room(const Waiting& job) const noexcept {
+  std::optional<std::uint16_t> best;
+  each_place(job.line, [&](std::uint16_t p) {
+    if (!places_.has_room(p) || (job.line >= most_places_ && places_[p].refusal.until)) return;
+    if (!best || places_.comes_before(p, *best)) best = p;
+  });
+  return best;
+}
+
+void Ready::leave(Waiting& job) noexcept {
+  expect_no_more(job);
+  if (std::exchange(job.is_staged, false)) --places_[job.place].staged;
+}
+
+/// Sets a job aside until its tag has room.
+void Ready::hold(std::shared_ptr<Waiting> job) noexcept {
+  TagState& tag = *job->tag_state;
+  expect_no_more(*job);
+  ++lines_[job->line].held;
+  Waiting* const last = job.get();
+  last->self_listed = std::move(job);
+  last->next_listed = nullptr;
+  *tag.last_held = last;
+  tag.last_held = &last->next_listed;
+}
+
+std::shared_ptr<Waiting> Ready::take_held(TagState& tag) noexcept {
+  Waiting* const first = tag.first_held;
+  if (!first) return nullptr;
+  tag.first_held = std::exchange(first->next_listed, nullptr);  // it may be listed as returned next
+  if (!tag.first_held) tag.last_held = &tag.first_held;
+  --lines_[first->line].held;
+  return std::move(first->self_listed);
+}
+
+void Ready::release_held(TagState& tag) noexcept {
+  if (tag.is_full()) return;
+  if (auto job = take_held(tag)) push(std::move(job));
+}
+
+void Ready::resume(TagState& tag) noexcept {
+  if (!tag.pause.until) return;
+  places_.resume(tag.pause);
+  while (auto job = take_held(tag)) push(std::move(job));
+}
+
+void Ready::resume_due(Instant now) noexcept {
+  if (!places_.has_pauses()) return;
+  places_.resume_due(now);
+  tags_.each([&](TagState& tag) {
+    if (tag.pause.until && *tag.pause.until <= now) resume(tag);
+  });
+}
+
+Instant Ready::first_resume() noexcept {
+  if (!places_.has_pauses()) return Instant::max();
+  Instant first = places_.first_resume();
+  tags_.each([&](const TagState& tag) { first = std::min(first, tag.pause.until.value_or(first)); });
+  return first;
+}
+
+void Ready::observe(Waiting& job) noexcept {
+  const bool is_shared = job.line >= most_places_;
+  if (job.mean_run_time || (!refuses_ && !is_shared && (!observes_ || job.line == on_threads))) return;
+  const std::uint16_t group = job.place != on_threads ? places_[job.place].group : group_of(job.line);
+  job.mean_run_time = times_.of(job.program, group, job.size.count);
+}
+
+/// Adds a job that waits to the expected work of its line.
+void Ready::expect(Waiting& job) noexcept {
+  observe(job);
+  if (!job.mean_run_time || *job.mean_run_time == Duration::zero()) return;
+  job.expected = *job.mean_run_time;
+  Expected& expected = lines_[job.line].expected[level_of(job)];
+  ++expected.jobs;
+  expected.run_time += job.expected;
+}
+
+/// Removes a job that starts, settles or is set aside from the expected work of its line.
+void Ready::expect_no_more(Waiting& job) noexcept {
+  if (job.expected == Duration::zero()) return;
+  Expected& expected = lines_[job.line].expected[level_of(job)];
+  --expected.jobs;
+  expected.run_time -= std::exchange(job.expected, Duration::zero());
+}
+
+Ready::Expected Ready::before(const Waiting& job) const noexcept {
+  const std::size_t own = level_of(job);
+  Expected before;
+  for (std::size_t level = 0; level <= own; ++level) {
+    before.jobs += lines_[job.line].expected[level].jobs;
+    before.run_time += lines_[job.line].expected[level].run_time;
+  }
+  if (order_ == JobOrder::first_submitted) return before;
+  const Instant due = next_due(job);  // some jobs of its priority run after it
+  const auto subtract = [&](const Heap& heap) {
+    for (const Entry& other : heap)
+      if (other.job->line == job.line && other.due > due && !other.is_old() &&
+          other.job->expected != Duration::zero()) {
+        --before.jobs;
+        before.run_time -= other.job->expected;
+      }
+  };
+  subtract(lines_[job.line].jobs[own]);
+  each_place(job.line, [&](std::uint16_t p) { subtract(staged_[p][own]); });
+  return before;
+}
+
+std::uint32_t Ready::at_a_time(std::uint16_t line) const noexcept {
+  std::uint32_t sum = 0;
+  each_place(line, [&](std::uint16_t p) { sum += places_[p].limit; });
+  return std::max(sum, 1u);
+}
+
+}  // namespace wye::scheduler

@@ -1,0 +1,209 @@
+#pragma once
+/// The jobs that are ready to run, in order.
+#include <wye/base/clock.hpp>
+#include <wye/pool/context_pool.hpp>
+#include <wye/scheduler/scheduler.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "scheduler/places.hpp"
+#include "scheduler/run_times.hpp"
+#include "scheduler/tags.hpp"
+#include "scheduler/waiting.hpp"
+
+namespace wye::inline v0::scheduler {
+
+/// Keeps jobs in lines: one for each place, and one for each group of equal devices, which take its
+/// jobs in turns. A device without a job of its lines takes one from the line of other devices if
+/// `is_worth_moving`. The next job of a place is the first one of the highest priority, in the order
+/// of `SchedulerOptions::order`. The keys do not change: aging is a rank, later by `aging` for each
+/// priority below the highest. A staged job runs where it is staged, unless an equal device has
+/// nothing else of its priority to run.
+/// Threads: under the mutex of its scheduler, but for `count`.
+class Ready {
+ public:
+  /// A pool has at most `devices`. `times` outlives it.
+  Ready(const SchedulerOptions& options, const PoolOptions& pool, std::size_t devices, RunTimes& times,
+        Places::MemoryInUse memory);
+
+  Places& places() noexcept { return places_; }
+  const Places& places() const noexcept { return places_; }
+  Tags& tags() noexcept { return tags_; }
+  /// Returns the line of jobs that may run on the devices of the group of `device`, and move to
+  /// others.
+  std::uint16_t shared_line(std::size_t device) const noexcept {
+    return static_cast<std::uint16_t>(most_places_ + places_[static_cast<std::uint16_t>(1 + device)].group);
+  }
+
+  /// Gives a job its place in the order.
+  void rank(Waiting& job) noexcept;
+  /// Adds a job to its line; to the staged ones of its place if it is staged. Throws
+  /// std::bad_alloc, but not if the job returns from the list of its tag.
+  void push(std::shared_ptr<Waiting> job);
+  /// Adds a job that has returned from a device: a worker takes it before all others.
+  void push_returned(std::shared_ptr<Waiting> job) noexcept;
+  bool has_returned() const noexcept { return first_returned_ != nullptr; }
+  /// Takes the first returned job, which is there.
+  std::shared_ptr<Waiting> pop_returned() noexcept;
+  /// Takes the next job to run, whose state is queued or staging, and sets its place. Null if none
+  /// may run.
+  std::shared_ptr<Waiting> pop() noexcept {
+    return take(true, [this] { return next(); });
+  }
+  /// Takes the next job of the place of `leader` if `may_join` returns true for it; null otherwise.
+  template <class MayJoin>
+  std::shared_ptr<Waiting> pop_for(const Waiting& leader, MayJoin may_join) noexcept {
+    return take(true, [&]() -> Found {
+      const Found found = first_for(leader.place);
+      if (!found.heap) return {};
+      const Waiting& next = *found.heap->front().job;
+      const State state = next.state;
+      if (state == State::staging) return {};
+      return state != State::queued || may_join(next) ? found : Found{};  // one that has settled is skipped
+    });
+  }
+  /// Takes the next job to stage, and sets its place: that of a device without room whose limit of
+  /// staged jobs is not reached. Null if there is none.
+  std::shared_ptr<Waiting> pop_to_stage() noexcept {
+    return take(false, [this] { return next_to_stage(); });
+  }
+  /// Takes the job that would run last, if `job` would run before it; null otherwise.
+  std::shared_ptr<Waiting> take_last(const Waiting& job) noexcept;
+  /// Takes any job; null if there is none.
+  std::shared_ptr<Waiting> take_any() noexcept;
+  /// Returns whether a job may run, or may be staged if `may_stage`.
+  bool has_work(bool may_stage) noexcept;
+  /// Returns how many jobs a place, and those that share a line with it, may take.
+  std::size_t waiting_for(std::uint16_t place) const noexcept;
+  /// Returns the number of jobs in lines, some of which may have settled, and of those that have
+  /// returned. Threads: any.
+  std::size_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  /// Returns a place with room for a job; nothing if there is none.
+  std::optional<std::uint16_t> find_room(const Waiting& job) const noexcept;
+  /// Makes a queued job one of the staged jobs of its place. Throws: std::bad_alloc.
+  void stage(std::shared_ptr<Waiting> job);
+  /// Counts a job that starts or settles as waiting no longer.
+  void leave(Waiting& job) noexcept;
+
+  /// Takes the first job of a tag that was set aside; null if there is none.
+  std::shared_ptr<Waiting> take_held(TagState& tag) noexcept;
+  /// Returns a job that was set aside to its line, if its tag has room.
+  void release_held(TagState& tag) noexcept;
+  /// Lets the jobs of a tag start again, after its pause.
+  void resume(TagState& tag) noexcept;
+  /// Lets the jobs of a tag, or of the places, start again whose time has come.
+  void resume_due(Instant now) noexcept;
+  /// Returns when the first of them starts again; `Instant::max()` if none pauses.
+  Instant first_resume() noexcept;
+
+  /// Finds the mean run time of jobs as this one, which its own is added to, where it waits or runs.
+  void observe(Waiting& job) noexcept;
+  /// Jobs whose run time is known, and the sum of their mean run times.
+  struct Expected {
+    std::uint32_t jobs = 0;
+    Duration run_time{};
+  };
+  /// Returns the jobs that wait and run before one that is ready now.
+  Expected before(const Waiting& job) const noexcept;
+  /// Returns how many jobs of a line run at a time.
+  std::uint32_t at_a_time(std::uint16_t line) const noexcept;
+
+ private:
+  /// A job in a line, with its keys, because jobs are scattered over memory.
+  struct Entry {
+    Instant due;   // its `start_by`, if that decides the order within a priority
+    Instant rank;  // when it was submitted, later by `aging` for each priority below the highest
+    std::uint64_t sequence;
+    std::uint32_t number;  // of the job's entries
+    std::shared_ptr<Waiting> job;
+
+    /// A job that ran without being taken out (`Core::run_if_room`), and then returned to a line,
+    /// has an old entry too.
+    bool is_old() const noexcept { return number != job->entries; }
+  };
+  /// Orders a heap of jobs of one priority: the next one to run is on top.
+  static constexpr auto later = [](const Entry& a, const Entry& b) {
+    return a.due != b.due ? a.due > b.due : a.sequence > b.sequence;
+  };
+  using Heap = std::vector<Entry>;
+  static constexpr std::size_t levels = 3;  // of priority, the highest first
+  using Heaps = std::array<Heap, levels>;
+  static std::size_t level_of(const Waiting& job) noexcept {
+    return levels - 1 - static_cast<std::size_t>(job.priority);
+  }
+  /// Jobs that wait for the same places.
+  struct Line {
+    Heaps jobs;
+    std::array<Expected, levels> expected;
+    std::size_t held = 0;  // jobs that left it and return once fewer jobs of their tag run
+  };
+  /// The next job of a heap, and its place.
+  struct Found {
+    Heap* heap = nullptr;
+    std::uint16_t place = on_threads;
+    bool is_last = false;  // in the heap: see `next_to_move`
+  };
+  using Firsts = std::array<Found, levels>;
+
+  Instant next_due(const Waiting& job) const noexcept;
+  std::shared_ptr<Waiting> take_found(const Found& found, bool runs) noexcept;
+  template <class Find>
+  std::shared_ptr<Waiting> take(bool runs, Find find) noexcept {
+    for (Found found = find(); found.heap; found = find())
+      if (auto job = take_found(found, runs)) return job;
+    return nullptr;
+  }
+  void hold(std::shared_ptr<Waiting> job) noexcept;
+  std::shared_ptr<Waiting> remove(Heap& heap, Heap::iterator entry) noexcept;
+  /// Returns the group of the places that take jobs of a line.
+  std::uint16_t group_of(std::uint16_t line) const noexcept {
+    return line < most_places_ ? places_[line].group : static_cast<std::uint16_t>(line - most_places_);
+  }
+  Heap* first_in(std::uint16_t place, std::size_t level) noexcept;
+  Found first_for(std::uint16_t place) noexcept;
+  Found next() noexcept;
+  Found next_to_move() noexcept;
+  Found move_from(Heap& heap, std::uint16_t group, std::uint16_t to) noexcept;
+  Found next_to_stage() noexcept;
+  static Found first_of(const Firsts& firsts) noexcept;
+  void expect(Waiting& job) noexcept;
+  void expect_no_more(Waiting& job) noexcept;
+  /// Calls `f` with each place that takes jobs of a line.
+  template <class F>
+  void each_place(std::uint16_t line, F f) const {
+    if (line < most_places_) return f(line);
+    for (std::uint16_t p = 1; p < places_.size(); ++p)
+      if (places_[p].shares && most_places_ + places_[p].group == line) f(p);
+  }
+  /// Calls `f` with the heaps of all jobs.
+  template <class F>
+  void each_heaps(F f) {
+    for (std::uint16_t p = 0; p < places_.size(); ++p) {
+      f(lines_[p].jobs);
+      f(staged_[p]);
+      f(lines_[most_places_ + p].jobs);
+    }
+  }
+
+  const JobOrder order_;
+  const Duration aging_;  // a hundred years at most, so that no rank overflows
+  const bool observes_;   // the jobs of one device; those of several devices always; all jobs if `refuses_`
+  const bool refuses_;
+  const std::size_t most_places_;
+  RunTimes& times_;
+  Places places_;
+  std::vector<Line> lines_;    // of places; then the shared ones, by group
+  std::vector<Heaps> staged_;  // by place
+  Tags tags_;
+  std::atomic<std::size_t> count_{0};
+  Waiting* first_returned_ = nullptr;
+  Waiting** last_returned_ = &first_returned_;
+};
+
+}  // namespace wye::scheduler

@@ -1,0 +1,61 @@
+#pragma once
+/// The part of a job that the queue of its scheduler owns.
+#include <wye/base/bytes.hpp>
+#include <wye/base/clock.hpp>
+#include <wye/scheduler/job.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace wye::inline v0::scheduler {
+
+struct TagState;
+
+enum class State : std::uint8_t {
+  waiting,    ///< for its predecessors: the users of its arrays that it follows
+  queued,     ///< ready to run
+  staging,    ///< ready to run, while a worker prepares its device (`Core::stage`)
+  running,    ///< on a thread, which prepares, runs or completes it
+  in_flight,  ///< submitted to a device; it holds no thread
+  returned,   ///< its submission has completed, failed or run out of time; a worker runs it next
+  settled,
+  abandoned,  ///< settled while it runs: see `Core::close`
+};
+
+/// The place of a job that runs on wye's threads, and its line. Device `d` has place `1 + d`, and a
+/// line with that number for jobs that run there only.
+inline constexpr std::uint16_t on_threads = 0;
+
+/// A job as `Ready` keeps it.
+/// Threads: the state changes by compare-and-swap. The members up to `may_share` are set before the
+///          job is ready; the others are under the mutex of the scheduler.
+struct Waiting {
+  std::atomic<State> state{State::queued};
+  Priority priority = Priority::normal;
+  bool uses_arrays = false;
+  bool may_share = false;           ///< a submission with other jobs: `Core::take_batch_locked`
+  std::uint16_t line = on_threads;  ///< where it waits
+  /// Where it runs, or is staged. Zero while it waits in a line of several devices.
+  std::uint16_t place = on_threads;
+  std::uint32_t entries = 0;   ///< made for it in lines: see `Ready::Entry`
+  std::uint64_t sequence = 0;  ///< in the order of submission
+  std::uint64_t program = 0;   ///< the number of the program of its first call
+  std::uint64_t movable = 0;   ///< bit `d`: device `d`, which is not of its line, can run it too
+  Bytes size;                  ///< of its operands
+  Instant submitted{};
+  Instant start_by = Instant::max();
+  Instant due{};                      ///< its place in the order within its priority
+  bool counts_for_tag = false;        ///< as one of the running jobs of its tag
+  bool is_staged = false;             ///< one of the staged jobs of `place`
+  Duration expected{};                ///< its run time, while its line expects it
+  Duration* mean_run_time = nullptr;  ///< of its kernel and size on devices of its line; null: not observed
+  TagState* tag_state = nullptr;      ///< null: nothing depends on its tag
+  /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of
+  /// a batch.
+  Waiting* next_listed = nullptr;
+  std::shared_ptr<Waiting> self_listed;  ///< while it is in one of these lists
+};
+
+}  // namespace wye::scheduler

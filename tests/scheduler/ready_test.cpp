@@ -1,0 +1,276 @@
+// The lines of jobs that are ready, alone.
+#include "scheduler/ready.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+using scheduler::Choice;
+using scheduler::decide_move;
+using scheduler::Move;
+using scheduler::on_threads;
+using scheduler::Ready;
+using scheduler::RunTimes;
+using scheduler::State;
+using scheduler::Table;
+using scheduler::Wait;
+using scheduler::Waiting;
+
+namespace {
+
+int processors[8];
+
+Choice gpu(std::string_view backend, std::string_view name, int processor) {
+  return {.backend = backend, .type = AdapterType::discrete, .name = name, .silicon = &processors[processor]};
+}
+
+/// Lines of jobs for some devices, with one lane each unless `lanes` is set.
+struct Lines {
+  explicit Lines(std::vector<Choice> devices, SchedulerOptions options = {}, std::uint32_t lanes = 1)
+      : table({}, std::move(devices)),
+        ready(options, pool_options(lanes), 8, times, [this](std::size_t d) { return Bytes{memory[d]}; }) {
+    ready.places().add(table);
+  }
+  static PoolOptions pool_options(std::uint32_t lanes) {
+    PoolOptions options;
+    options.lanes_per_device = lanes;
+    return options;
+  }
+  /// Adds a job that may run on the group of `device`.
+  std::shared_ptr<Waiting> add(std::size_t device, Priority priority = Priority::normal,
+                               std::uint64_t movable = 0) {
+    const bool shares = table.choices[device].shares;
+    return add_to(shares ? ready.shared_line(device) : static_cast<std::uint16_t>(1 + device), priority,
+                  movable);
+  }
+  std::shared_ptr<Waiting> add_to(std::uint16_t line, Priority priority = Priority::normal,
+                                  std::uint64_t movable = 0) {
+    const auto job = std::make_shared<Waiting>();
+    job->line = line;
+    job->priority = priority;
+    job->movable = movable;
+    job->sequence = ++last;
+    job->program = 7;
+    ready.rank(*job);
+    ready.push(job);
+    return job;
+  }
+  /// Takes the next job to run, and runs it. Returns its number and its device.
+  std::pair<std::uint64_t, int> start() {
+    const auto job = ready.pop();
+    if (!job) return {0, -1};
+    job->state = State::running;
+    ready.leave(*job);
+    ready.places().commit(job->place);
+    return {job->sequence, job->place - 1};
+  }
+  void end(std::uint16_t device) { ready.places().uncommit(static_cast<std::uint16_t>(1 + device)); }
+
+  std::uint64_t memory[8] = {};
+  std::uint64_t last = 0;
+  RunTimes times;
+  Table table;
+  Ready ready;
+};
+
+using Start = std::pair<std::uint64_t, int>;
+const Start none{0, -1};
+
+}  // namespace
+
+TEST_CASE("devices of the same backend, type and name on several processors are equal", "[scheduler]") {
+  const auto of = [](std::vector<Choice> devices) { return scheduler::find_groups(std::move(devices)); };
+  const auto two = of({gpu("cuda", "L4", 0), gpu("cuda", "A100", 1), gpu("cuda", "L4", 2)});
+  CHECK(two[0].equal == 0);
+  CHECK(two[1].equal == 1);
+  CHECK(two[2].equal == 0);
+  CHECK(two[0].unlike == 0b010);
+  CHECK(two[1].unlike == 0b101);
+  CHECK((two[0].shares && two[1].shares && two[2].shares));
+  auto emulated = gpu("vulkan", "llvmpipe", 1);
+  emulated.emulated = true;
+  auto cpu = gpu("cpu", "CPU", 1);
+  cpu.is_host = true;
+  for (const Choice& device : of({gpu("cuda", "L4", 0), emulated, cpu})) {
+    CHECK_FALSE(device.shares);
+    CHECK(device.unlike == 0);
+  }
+  // Two backends of the same two cards.
+  const auto both =
+      of({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1), gpu("vulkan", "L4", 0), gpu("vulkan", "L4", 1)});
+  for (const Choice& device : both) {
+    CHECK(device.shares);
+    CHECK(device.unlike == 0);
+  }
+  CHECK(both[3].equal == 2);
+}
+
+TEST_CASE("equal devices take the jobs of their line in turns", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1), gpu("cuda", "L4", 2)});
+  for (int i = 0; i < 5; ++i) lines.add(1);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == Start{2, 1});
+  CHECK(lines.start() == Start{3, 2});
+  CHECK(lines.start() == none);
+  lines.end(2);
+  CHECK(lines.start() == Start{4, 2});
+  lines.end(0), lines.end(1);
+  CHECK(lines.start() == Start{5, 0});  // it was used before device 1 was
+}
+
+TEST_CASE("of equal devices that are free, the one with less memory in use takes the job", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)}, {}, 2);
+  lines.memory[0] = 100;
+  lines.memory[1] = 10;
+  for (int i = 0; i < 3; ++i) lines.add(0);
+  CHECK(lines.start() == Start{1, 1});
+  CHECK(lines.start() == Start{2, 0});  // fewer jobs run there
+  CHECK(lines.start() == Start{3, 1});
+}
+
+TEST_CASE("a job that is bound to a device waits for it", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)});
+  lines.add_to(2);
+  lines.add_to(2);
+  lines.add(0);
+  CHECK(lines.start() == Start{1, 1});
+  CHECK(lines.start() == Start{3, 0});
+  CHECK(lines.start() == none);
+  lines.end(0);
+  CHECK(lines.start() == none);
+  lines.end(1);
+  CHECK(lines.start() == Start{2, 1});
+}
+
+TEST_CASE("jobs are staged on the equal device with the fewest, and run there", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)});
+  for (int i = 0; i < 6; ++i) lines.add(0)->uses_arrays = true;
+  lines.start(), lines.start();
+  std::vector<std::uint16_t> staged;
+  while (auto job = lines.ready.pop_to_stage()) {
+    staged.push_back(job->place);
+    lines.ready.stage(job);
+  }
+  CHECK(staged == std::vector<std::uint16_t>{1, 2});  // jobs 3 and 4
+  lines.end(1);
+  CHECK(lines.start() == Start{4, 1});
+  lines.end(1);
+  CHECK(lines.start() == Start{5, 1});
+  lines.end(1);
+  CHECK(lines.start() == Start{6, 1});
+  lines.end(1);
+  CHECK(lines.start() == Start{3, 1});  // moves, because its device still runs job 1
+  CHECK(lines.ready.places()[1].staged == 0);
+  CHECK(lines.ready.places()[2].staged == 0);
+}
+
+TEST_CASE("a staged job of a higher priority moves to an equal device that is free", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)});
+  lines.add(0), lines.add(0);
+  lines.start(), lines.start();
+  const auto high = lines.add(0, Priority::high);
+  high->uses_arrays = true;
+  lines.ready.stage(lines.ready.pop_to_stage());
+  CHECK(high->place == 1);
+  lines.add(0);
+  lines.end(1);
+  CHECK(lines.start() == Start{3, 1});
+}
+
+TEST_CASE("an idle device takes a job of another one when that completes it earlier", "[scheduler]") {
+  CHECK(decide_move({.run = 10ms, .before = 10ms}, 1ms) == Move::first);
+  CHECK(decide_move({.run = 1ms, .before = 1ms}, 10ms) == Move::none);
+  CHECK(decide_move({.run = 1ms, .before = 12ms}, 10ms) == Move::last);
+  CHECK(decide_move({.run = 1ms, .before = 12ms, .at_a_time = 4}, 10ms) == Move::none);
+  CHECK(decide_move({.run = 1ms, .before = 1s}, {}) == Move::none);
+  CHECK(decide_move({.run = 1ms, .before = 1s, .is_long = true}, {}) == Move::first);
+  CHECK(decide_move({.is_long = true}, 1ms) == Move::first);
+  CHECK(decide_move({}, 1ms) == Move::none);
+}
+
+TEST_CASE("with no run time known, jobs beyond those that may be staged move", "[scheduler]") {
+  Lines lines({gpu("cuda", "A100", 0), gpu("cuda", "L4", 1)}, {.committed_per_lane = 3});
+  for (int i = 0; i < 4; ++i) lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == Start{2, 1});  // three jobs wait, and two may be staged
+  CHECK(lines.start() == none);
+  lines.end(1);
+  CHECK(lines.start() == none);
+  lines.end(0);
+  CHECK(lines.start() == Start{3, 0});
+}
+
+TEST_CASE("a job that cannot run on an idle device does not move there", "[scheduler]") {
+  Lines lines({gpu("cuda", "A100", 0), gpu("cuda", "L4", 1)}, {.committed_per_lane = 1});
+  for (int i = 0; i < 3; ++i) lines.add(0);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == none);
+  lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{4, 1});  // the last one can
+}
+
+TEST_CASE("a fast device takes jobs of a slow one, and a slow one only what would wait longer",
+          "[scheduler]") {
+  for (const bool is_first_slow : {true, false}) {
+    INFO(is_first_slow);
+    Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)});
+    RunTimes::note(*lines.times.of(7, 1, 0), is_first_slow ? 10ms : 1ms);
+    RunTimes::note(*lines.times.of(7, 2, 0), is_first_slow ? 1ms : 10ms);
+    for (int i = 0; i < 16; ++i) lines.add(0, Priority::normal, 0b10);
+    CHECK(lines.start() == Start{1, 0});
+    if (is_first_slow) {
+      CHECK(lines.start() == Start{2, 1});
+    } else {
+      const Start moved = lines.start();
+      CHECK(moved.second == 1);
+      CHECK(moved.first > 2);
+    }
+    for (std::uint64_t ran = 2; ran < 16; ++ran) {
+      lines.end(is_first_slow ? 1 : 0);
+      CHECK(lines.start().second == (is_first_slow ? 1 : 0));
+    }
+    lines.end(is_first_slow ? 1 : 0);
+    CHECK(lines.start() == none);
+  }
+}
+
+TEST_CASE("a device that has refused a job takes none that it shares for a while", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)});
+  lines.add(0), lines.add(0), lines.add_to(1);
+  const Instant until = Instant() + 100ms;
+  lines.ready.places().pause(lines.ready.places()[1].refusal, until);
+  CHECK(lines.start() == Start{1, 1});
+  CHECK(lines.start() == Start{3, 0});  // is bound to it
+  lines.end(0);
+  CHECK(lines.start() == none);
+  CHECK(lines.ready.first_resume() == until);
+  lines.ready.resume_due(until - 1ns);
+  CHECK(lines.start() == none);
+  lines.ready.resume_due(until);
+  CHECK(lines.start() == Start{2, 0});
+}
+
+TEST_CASE("the last job is one of any line, and jobs that are staged count", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)});
+  lines.add(0), lines.add(0);
+  lines.start(), lines.start();
+  const auto third = lines.add(0, Priority::low);
+  third->uses_arrays = true;
+  lines.ready.stage(lines.ready.pop_to_stage());
+  lines.add_to(2);
+  lines.add_to(on_threads, Priority::high);
+  Waiting high;
+  high.priority = Priority::high;
+  CHECK(lines.ready.take_last(high) == third);
+  CHECK(lines.ready.take_last(high)->sequence == 4);
+  CHECK(lines.ready.take_last(high) == nullptr);
+  CHECK(lines.ready.take_any()->sequence == 5);
+  CHECK(lines.ready.take_any() == nullptr);
+  CHECK(lines.ready.count() == 0);
+}

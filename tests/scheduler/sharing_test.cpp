@@ -1,0 +1,224 @@
+// Devices share the jobs that each of them could run.
+#include <wye/wye.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rig.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+using test::await;
+using test::check_counts;
+using test::Scripted;
+
+namespace {
+
+/// Scripted GPUs with one lane each, on a clock that the test advances.
+struct Gpus {
+  /// One GPU for each name.
+  explicit Gpus(const std::vector<std::string>& names, SchedulerOptions options = {}) {
+    for (std::size_t d = 0; d < names.size(); ++d) {
+      devices.push_back(std::make_shared<test::ScriptedDevice>(
+          "cuda:" + std::to_string(d), AdapterType::discrete, Features{}, std::uint8_t{0}, names[d]));
+      devices.back()->hold();
+    }
+    options.batch_limit = 1;
+    options.clock = &clock;
+    pool.emplace(test::pool_of(devices, {.lanes_per_device = 1, .clock = &clock}));
+    scheduler.emplace(test::scheduler_on(*pool, devices, std::move(options)));
+  }
+  void submit(int jobs, const JobOptions& options = {}) {
+    for (int i = 0; i < jobs; ++i) {
+      values.push_back(std::make_unique<std::vector<float>>(1, 1.0f));
+      tickets.push_back(scheduler->submit(kernel(*values.back(), 2.0f), options));
+    }
+  }
+  std::size_t in_flight() const {
+    std::size_t sum = 0;
+    for (const Scripted& device : devices) sum += device->held();
+    return sum;
+  }
+  /// Waits until `count` jobs have settled.
+  void await_settled(std::uint64_t count) const {
+    await([&] {
+      const SchedulerMetrics now = scheduler->metrics();
+      return now.completed + now.failed + now.cancelled + now.timed_out >= count;
+    });
+  }
+  /// Completes all jobs. The job in flight on device `d` takes `steps[d]` steps of 1 ms. Returns
+  /// the steps until the last one has completed. `is_full` tells whether the devices have taken what
+  /// they take at a step.
+  template <class IsFull>
+  std::uint32_t run(std::vector<std::uint32_t> steps, IsFull is_full) {
+    std::vector<std::uint32_t> left = steps;
+    std::uint64_t settled = 0;
+    std::uint32_t now = 0;
+    for (; settled < tickets.size(); ++now) {
+      await([&] { return is_full(tickets.size() - settled); });
+      clock.advance(1ms);
+      for (std::size_t d = 0; d < devices.size(); ++d) {
+        if (devices[d]->held() == 0) continue;
+        if (--left[d] > 0) continue;
+        left[d] = steps[d];
+        devices[d]->release_first(1);
+        await_settled(++settled);
+      }
+    }
+    return now;
+  }
+  /// Returns how many jobs completed on each device.
+  std::map<std::string, int> ran_on() const {
+    std::map<std::string, int> jobs;
+    for (const Placement& placement : scheduler->recent()) ++jobs[std::string(placement.device())];
+    return jobs;
+  }
+  void check_results() {
+    for (Ticket& ticket : tickets) {
+      const auto outcome = ticket.wait(Deadline(60s));
+      INFO((outcome ? std::string() : outcome.error().describe()));
+      CHECK(outcome);
+    }
+    for (const auto& value : values) CHECK(value->front() == 2.0f);
+    check_counts(scheduler->metrics());
+  }
+
+  Kernel<ReadWrite<float>, float> kernel = test::host_scale();
+  ManualClock clock;
+  std::vector<Scripted> devices;
+  std::vector<std::unique_ptr<std::vector<float>>> values;
+  std::optional<ContextPool> pool;
+  std::optional<Scheduler> scheduler;
+  std::vector<Ticket> tickets;
+};
+
+}  // namespace
+
+TEST_CASE("equal devices share the jobs: two run twice as many in the same time, four four times",
+          "[scheduler]") {
+  constexpr int jobs = 64;
+  for (const std::size_t count : {1u, 2u, 4u}) {
+    INFO(count << " devices");
+    Gpus gpus(std::vector<std::string>(count, "L4"));
+    gpus.submit(jobs);
+    const std::uint32_t steps = gpus.run(std::vector<std::uint32_t>(count, 1), [&](std::size_t left) {
+      return gpus.in_flight() == std::min(count, left);
+    });
+    CHECK(steps == jobs / count);
+    CHECK(gpus.ran_on().size() == count);
+    for (const auto& [device, ran] : gpus.ran_on()) CHECK(ran == static_cast<int>(jobs / count));
+    gpus.check_results();
+  }
+}
+
+TEST_CASE("a first device that is ten times slower than the second runs few of the jobs", "[scheduler]") {
+  constexpr int jobs = 64;
+  constexpr double ideal = jobs / (1 + 1 / 10.0);  // steps
+  Gpus gpus({"slow", "fast"});
+  gpus.submit(jobs);
+  const std::uint32_t steps = gpus.run(
+      {10, 1}, [&](std::size_t left) { return gpus.devices[1]->held() == 1 || gpus.in_flight() == left; });
+  INFO(steps << " steps, at best " << ideal);
+  CHECK(steps <= 1.5 * ideal);
+  CHECK(gpus.ran_on()["cuda:1"] > 50);
+  gpus.check_results();
+}
+
+TEST_CASE("a job of equal devices says which one was busy", "[scheduler]") {
+  Gpus gpus({"L4", "L4"});
+  gpus.submit(2);
+  await([&] { return gpus.in_flight() == 2; });
+  for (const Scripted& device : gpus.devices) device->release();
+  gpus.check_results();
+  const Explanation first = gpus.tickets[0].explain(), second = gpus.tickets[1].explain();
+  CHECK(first.candidates[0].device == "cuda:0");
+  CHECK(first.candidates[1].code == RefusalCode::lower_preference);
+  REQUIRE(second.candidates.size() == 2);
+  CHECK(second.candidates[0].device == "cuda:1");
+  CHECK(second.candidates[1].device == "cuda:0");
+  CHECK(second.candidates[1].verdict == Candidate::Verdict::passed);
+  CHECK(second.candidates[1].code == RefusalCode::busy);
+  CHECK(second.candidates[1].reason == "'cuda:1' had less to do.");
+  CHECK(second.text().find("'cuda:0' comes before it, but had more to do.") != std::string::npos);
+}
+
+TEST_CASE("a job that names one of several equal devices waits for it", "[scheduler]") {
+  Gpus gpus({"L4", "L4"});
+  gpus.submit(4, {.on = "cuda:1"});
+  const std::uint32_t steps = gpus.run({1, 1}, [&](std::size_t) { return gpus.devices[1]->held() == 1; });
+  CHECK(steps == 4);
+  CHECK(gpus.ran_on() == std::map<std::string, int>{{"cuda:1", 4}});
+}
+
+TEST_CASE("a job that names the backend runs on any of its equal devices", "[scheduler]") {
+  Gpus gpus({"L4", "L4"});
+  gpus.submit(4, {.on = "cuda"});
+  CHECK(gpus.run({1, 1}, [&](std::size_t) { return gpus.in_flight() == 2; }) == 2);
+}
+
+TEST_CASE("the jobs of equal devices run on the others when one is lost", "[scheduler]") {
+  Gpus gpus({"L4", "L4", "L4"});
+  gpus.submit(30);
+  await([&] { return gpus.in_flight() == 3; });
+  gpus.devices[1]->lose();
+  for (const Scripted& device : gpus.devices) device->release();
+  gpus.check_results();
+  const auto ran = gpus.ran_on();
+  CHECK(ran.count("cuda:1") == 0);
+  CHECK(ran.at("cuda:0") + ran.at("cuda:2") == 30);
+}
+
+TEST_CASE("a job whose equal device fails runs on the next one", "[scheduler]") {
+  Gpus gpus({"L4", "L4"});
+  gpus.devices[0]->fail_at(test::ScriptedDevice::Step::submit, Errc::internal);
+  for (const Scripted& device : gpus.devices) device->release();
+  gpus.submit(20);
+  gpus.check_results();
+  CHECK(gpus.ran_on() == std::map<std::string, int>{{"cuda:1", 20}});
+}
+
+TEST_CASE("jobs of unlike devices wait for the first one while few wait", "[scheduler]") {
+  Gpus gpus({"A100", "L4"}, {.committed_per_lane = 4});
+  gpus.submit(4);
+  CHECK(gpus.run({1, 1}, [&](std::size_t) { return gpus.devices[0]->held() == 1; }) == 4);
+  CHECK(gpus.ran_on() == std::map<std::string, int>{{"cuda:0", 4}});
+}
+
+TEST_CASE("the order of priorities holds over equal devices", "[scheduler]") {
+  Gpus gpus({"L4", "L4"});
+  gpus.submit(2);
+  await([&] { return gpus.in_flight() == 2; });
+  gpus.submit(2, {.priority = Priority::low});
+  gpus.submit(2, {.priority = Priority::high});
+  gpus.run({1, 1}, [&](std::size_t left) { return gpus.in_flight() == std::min<std::size_t>(left, 2); });
+  std::vector<std::uint64_t> order;
+  for (const Placement& placement : gpus.scheduler->recent()) order.push_back(placement.number);
+  CHECK(std::is_permutation(order.begin() + 2, order.begin() + 4, std::vector<std::uint64_t>{5, 6}.begin()));
+}
+
+TEST_CASE("plans for equal devices are spread over them, and over the rest when one ends", "[scheduler]") {
+  Gpus gpus({"L4", "L4", "L4"});
+  std::vector<std::vector<float>> values(6, std::vector<float>(4, 1.0f));
+  const auto device_of = [](const Plan& plan) { return plan.description().steps[0].device; };
+  const auto compile = [&](std::vector<float>& value) {
+    Graph graph;
+    graph.add(test::host_scale()(value, 2.0f));
+    return graph.compile(*gpus.scheduler).value();
+  };
+  std::vector<Plan> plans;
+  std::map<std::string, int> plans_on;
+  for (auto& value : values) ++plans_on[device_of(plans.emplace_back(compile(value)))];
+  CHECK(plans_on == std::map<std::string, int>{{"cuda:0", 2}, {"cuda:1", 2}, {"cuda:2", 2}});
+  const PlanDescription::Step step = plans[1].description().steps[0];
+  CHECK(step.candidates[0].reason.find("'cuda:0' comes before it, but had more to do.") != std::string::npos);
+  CHECK(step.candidates[1].code == RefusalCode::busy);
+  plans.erase(plans.begin() + 1);
+  CHECK(device_of(compile(values[1])) == "cuda:1");
+  for (const Scripted& device : gpus.devices) device->release();
+  for (Plan& plan : plans) CHECK(plan.run().wait());
+}
