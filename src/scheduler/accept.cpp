@@ -8,7 +8,6 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
-#include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -36,11 +35,11 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   record->start_by = options.start_by.at(record->submitted);
   record->time_limit = options.time_limit.value_or(options_.job_time_limit);
   record->has_own_limits = !options.start_by.is_never() || options.time_limit;
-  record->size = size_of(kept);
+  record->size = flight::size_of(kept);
   record->row = &table().preferences.row(kept.type(), record->size);
   for (std::size_t c = 0; c < kept.size(); ++c) {
     for (const Operand& operand : kept[c].arguments()) {
-      record->borrows |= borrows_memory(operand);
+      record->borrows |= flight::borrows_memory(operand);
       record->uses_arrays |= operand.kind == Operand::Kind::array;
     }
   }
@@ -213,7 +212,8 @@ std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noe
 base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
   std::optional<Error> error = to_optional(record->job.error());
   try {
-    if (auto checked = check_operands(record->job); !checked && !error) error = std::move(checked).error();
+    if (auto checked = flight::check_operands(record->job); !checked && !error)
+      error = std::move(checked).error();
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }

@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "base/internals.hpp"
-#include "scheduler/attempt.hpp"
-#include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -28,65 +26,15 @@ bool Core::may_share(const Record& record) const {
   Bytes copied;
   for (const Operand& operand : job[0].arguments())
     if (operand.kind == Operand::Kind::host) copied += operand.bytes();
-  return copied < least_measured;
+  return copied < flight::least_measured;
 }
 
-/// Prepares the other jobs of a batch on the device of `attempt`, which is that of the job that
-/// leads it, and joins equal kernels to launches. Holds no lane yet, see `Binding::fetch`.
-Result<void> Core::begin_batch(Record& leader, const Attempt& attempt) {
+/// Has the other jobs of a batch join `attempt`, which is that of the job that leads it.
+Result<void> Core::begin_batch(Record& leader, flight::Flight& attempt) {
   for (Record* member = leader.batch; member; member = member->next_in_batch()) {
     member->started = leader.started;
-    if (auto ok = begin_attempt(*member, attempt.device, &attempt); !ok) return ok;
+    if (auto ok = begin_attempt(*member, attempt.device(), &attempt); !ok) return ok;
   }
-  const Binding* first = &attempt.binding;
-  for (Record* head = &leader; head;) {
-    Record* next = head->next_in_batch();
-    std::uint8_t size = 1;
-    for (; next && first->can_share_launch(next->attempt->binding); next = next->next_in_batch()) ++size;
-    for (Record* one = head; one != next; one = one->next_in_batch()) one->launch_size = size;
-    head = next;
-    if (head) first = &head->attempt->binding;
-  }
-  return {};
-}
-
-/// Records the commands of all jobs of a batch: first those that may fail or that are submitted at
-/// once, then the launches.
-Result<void> Core::record_batch(Record& leader) const {
-  const Attempt& attempt = *leader.attempt;
-  device::Lane& lane = attempt.lane();
-  pool::Context& context = attempt.context();
-  const Binding* first = nullptr;
-  std::uint32_t number = 0;  // of a job in its launch
-  for (Record* one = &leader; one; one = one->next_in_batch()) {
-    Binding& binding = one->attempt->binding;
-    one->lane_time = leader.lane_time;
-    if (number == 0) {
-      first = &binding;
-      if (one->launch_size > 1) binding.begin_launch(one->launch_size);
-    } else {
-      binding.join_launch(*first, number);
-    }
-    number = (number + 1) % one->launch_size;
-    if (auto ok = binding.bind(lane, context.account, pool_->accounts().of_tag(attempt.device, one->tag()),
-                               attempt.park);
-        !ok)
-      return ok;
-  }
-  for (Record* one = &leader; one; one = one->next_in_batch()) {
-    if (number == 0) {
-      const Binding& binding = one->attempt->binding;
-      lane.dispatch(base::state_of(one->attempt->steps[0].executable), binding.arguments(0),
-                    binding.items(0));
-      context.dispatches.fetch_add(1, std::memory_order_relaxed);
-    }
-    number = (number + 1) % one->launch_size;
-  }
-  for (Record* one = &leader; one; one = one->next_in_batch()) {
-    one->attempt->binding.downloads(lane);
-    one->attempt->has_downloads = true;
-  }
-  leader.attempt->is_recorded = true;
   return {};
 }
 
@@ -119,20 +67,16 @@ void Core::run_alone(Record& member) noexcept {
 /// Completes the other jobs of a batch, whose submission has returned with `result`. If it failed,
 /// each goes on alone.
 void Core::complete_batch(Record& leader, const Result<Progress>& result) noexcept {
+  const auto ended = result ? Result<std::optional<Instant>>(leader.ended) : result.error();
+  leader.launch_size = leader.attempt->launch_size();
+  leader.attempt->end_lead(ended);
   each_member(leader, [&](Record& member) {
-    member.attempt->began = true;
-    member.attempt->batch_error = result ? nullptr : &result.error();
-    member.ended = leader.ended;
+    member.times.lane = leader.times.lane;
+    member.launch_size = member.attempt->launch_size();
     if (!result) return run_alone(member);
     Instant now;
     run(member, true, now);
   });
-}
-
-/// Returns the result of the submission that a job of a batch was part of.
-Result<Core::Progress> Core::result_of_batch(const Record& member) {
-  if (const Error* const error = member.attempt->batch_error) return *error;
-  return Progress::completed;
 }
 
 /// Has each of the other jobs of a batch run alone, because nothing of the batch could be

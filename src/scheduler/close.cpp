@@ -7,7 +7,6 @@
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
-#include "scheduler/attempt.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye::inline v0::scheduler {

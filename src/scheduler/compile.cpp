@@ -14,12 +14,6 @@ namespace wye::inline v0::scheduler {
 
 namespace {
 
-std::byte* begin_of(const Binding::Region& region) { return region.first; }
-
-std::uint64_t bytes_of(const Binding::Region& region) {
-  return static_cast<std::uint64_t>(region.last - region.first);
-}
-
 /// Returns the operand of scratch memory that is an array of bytes, because several devices use it.
 Operand in_array(const Operand& scratch, const std::shared_ptr<data::ArrayState>& array) {
   Operand operand = scratch;
@@ -54,7 +48,7 @@ Job job_of(const PlanState& plan, const Compiled& compiled, const Segment& segme
 
 /// Several segments use shared scratch memory in turns. As arrays of bytes they are transferred as
 /// a whole.
-void widen(Binding::Use& use) {
+void widen(flight::Binding::Use& use) {
   const data::IntervalSet all(use.array->all());
   if (!use.needed.empty() || !use.written.contains(all)) use.needed = all, use.reads = true;
   if (!use.written.empty()) use.written = all;
@@ -90,7 +84,7 @@ Result<void> Compiler::check(const Operands& operands) const {
     if (added.error()) return added.error()->with_context("in " + step_text(s));
     if (added.is_build()) return wrong("A job that builds a kernel is no step of a graph.");
     const Job job = job_of(s, operands);
-    if (auto ok = check_operands(job); !ok) return ok.error().with_context("in " + step_text(s));
+    if (auto ok = flight::check_operands(job); !ok) return ok.error().with_context("in " + step_text(s));
     for (std::size_t c = 0; c < job.size(); ++c) {
       const std::size_t slots = base::program_of(job[c])->schema().slots.size();
       if (job[c].arguments().size() < slots)
@@ -413,9 +407,9 @@ Result<void> Compiler::reserve(const Operands& operands) {
     const Device& on = device(segment.device);
     sums.try_emplace(segment.device);
     const Job job = scheduler::job_of(plan_, to, segment, operands);
-    const auto [arrays, host] = Binding(job, on).operands();
-    for (const Binding::Region& region : host) regions[segment.device].insert({region.first, region.last});
-    for (const Binding::Use& use : arrays) replicas.insert({segment.device, use.array});
+    const auto [arrays, host] = flight::Binding(job, on).operands();
+    for (const flight::Region& region : host) regions[segment.device].insert({region.first, region.last});
+    for (const flight::Binding::Use& use : arrays) replicas.insert({segment.device, use.array});
   }
   for (const auto& [index, array] : replicas)
     if (!array->has_replica_on(*base::state_of(device(index)))) sums[index].arrays += array->bytes();
@@ -466,13 +460,13 @@ Result<std::shared_ptr<const PlanMemory>> Compiler::find_memory(const Compiled& 
   devices_ = compiled.of_pool;
   auto memory = std::make_shared<PlanMemory>();
   memory->version = plan_.next_version();
-  std::set<const Binding::Region*> reused;
+  std::set<const flight::Region*> reused;
   std::map<std::pair<std::size_t, std::pair<std::byte*, std::byte*>>, std::shared_ptr<device::BufferBase>> of;
   for (std::size_t i = 0; i < compiled.segments.size(); ++i) {
     const Segment& segment = compiled.segments[i];
     const Job job = scheduler::job_of(plan_, compiled, segment, operands);
-    memory->segments.push_back(Binding(job, device(segment.device)).operands());
-    for (Binding::Use& use : memory->segments.back().arrays)
+    memory->segments.push_back(flight::Binding(job, device(segment.device)).operands());
+    for (flight::Binding::Use& use : memory->segments.back().arrays)
       for (const auto& [id, scratch] : compiled.scratch)
         if (scratch.array.get() == use.array) widen(use);
   }
@@ -480,25 +474,25 @@ Result<std::shared_ptr<const PlanMemory>> Compiler::find_memory(const Compiled& 
   // runs of such a plan follow each other.
   const auto take = [&](auto matches) -> std::shared_ptr<device::BufferBase> {
     for (std::size_t j = 0; before && j < before->segments.size(); ++j)
-      for (const Binding::Region& region : before->segments[j].regions)
+      for (const flight::Region& region : before->segments[j].regions)
         if (matches(compiled.segments[j].device, region)) return region.buffer;
     return nullptr;
   };
   for (const bool is_same : {true, false}) {
     for (std::size_t i = 0; i < compiled.segments.size(); ++i) {
       const std::size_t on = compiled.segments[i].device;
-      for (Binding::Region& region : memory->segments[i].regions) {
+      for (flight::Region& region : memory->segments[i].regions) {
         std::shared_ptr<device::BufferBase>& buffer = of[{on, {region.first, region.last}}];
         if (!buffer)
-          buffer = take([&](std::size_t device, const Binding::Region& old) {
-            if (device != on || bytes_of(old) != bytes_of(region)) return false;
-            if (is_same) return begin_of(old) == begin_of(region);
+          buffer = take([&](std::size_t device, const flight::Region& old) {
+            if (device != on || old.bytes() != region.bytes()) return false;
+            if (is_same) return old.first == region.first;
             return std::none_of(of.begin(), of.end(),
                                 [&](const auto& used) { return used.second == old.buffer; });
           });
         if (!buffer && !is_same) {
           auto made = base::state_of(device(on))
-                          ->allocate({.bytes = Bytes{bytes_of(region)},
+                          ->allocate({.bytes = Bytes{region.bytes()},
                                       .use = device::MemoryUse::device,
                                       .account = compiled.accounts[on]});
           if (!made)

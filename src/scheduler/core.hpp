@@ -23,8 +23,8 @@
 #include "base/logger.hpp"
 #include "base/worker.hpp"
 #include "device/provider.hpp"
+#include "flight/flight.hpp"
 #include "pool/pool.hpp"
-#include "scheduler/attempt.hpp"
 #include "scheduler/blame.hpp"
 #include "scheduler/ledger.hpp"
 #include "scheduler/placement.hpp"
@@ -201,12 +201,6 @@ class Core : public std::enable_shared_from_this<Core> {
   void unlist_locked(Record& record) noexcept;
 
   // in_flight.cpp
-  /// Returns whether a job that is cancelled ends although its work is in flight. A batch goes on
-  /// for its other jobs, and host functions use the memory of the caller.
-  bool ends_in_flight(const Record& record) const noexcept {
-    return record.stop && !record.batch &&
-           !pool_->fleet().info(record.attempt->device).features.has(Feature::host_memory);
-  }
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
   std::shared_ptr<Record> end_callback_locked(Record& record) noexcept;
   static void on_return(Record* record, std::uint32_t flight) noexcept;
@@ -215,7 +209,6 @@ class Core : public std::enable_shared_from_this<Core> {
   Instant first_expiry_locked() noexcept;
 
   // memory.cpp
-  Result<void> reserve_memory(Record& record, Attempt& attempt, Instant now);
   bool wait_for_memory(Record& record) noexcept;
 
   // quiesce.cpp
@@ -263,20 +256,17 @@ class Core : public std::enable_shared_from_this<Core> {
   void pass(Record& record, std::size_t device) const noexcept;
   Result<Executable> provide(Record& record, std::size_t device,
                              const std::shared_ptr<const device::Program>& program, Instant ready_by);
-  Result<Step> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
-  Result<Step> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
+  Result<Prepared> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
+  Result<Prepared> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
   Result<Progress> proceed(Record& record, bool has_returned, bool detaches);
   Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
-  AttemptPointer make_attempt(const Record& record, const Device& device, std::size_t index);
-  Result<void> begin_attempt(Record& record, std::size_t device, const Attempt* leader = nullptr);
-  Result<void> record_steps(Record& record, const StopToken& stop);
-  Result<void> await_lane(const Record& record, const StopToken& stop) const;
-  Result<Progress> await_device(Record& record, const StopToken& stop, bool is_submitted, bool detaches);
-  /// Adds the time since `lap` to one of a job's times.
-  void add_lap(Duration& sum, Instant& lap) const noexcept {
-    const Instant now = clock_->now();
-    sum += now - std::exchange(lap, now);
-  }
+  static Instant until_of(const Record& record) noexcept;
+  Instant ready_by(Instant until) const noexcept;
+  Instant begin_times(Record& record) const noexcept;
+  Result<void> prepare_calls(Record& record, std::size_t device, flight::Flight* attempt, Instant ready_by);
+  Result<void> begin_attempt(Record& record, std::size_t device, flight::Flight* leader = nullptr);
+  static void note_shortage(Record& record, const flight::Flight& attempt) noexcept;
+  static Result<void> record_commands(Record& record);
 
   // settle.cpp
   void leave_locked(Record& record, State from) noexcept;
@@ -289,13 +279,11 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // batch.cpp
   bool may_share(const Record& record) const;
-  Result<void> begin_batch(Record& leader, const Attempt& attempt);
-  Result<void> record_batch(Record& leader) const;
+  Result<void> begin_batch(Record& leader, flight::Flight& attempt);
   template <class F>
   void each_member(Record& leader, F f) noexcept;
   void run_alone(Record& member) noexcept;
   void complete_batch(Record& leader, const Result<Progress>& result) noexcept;
-  static Result<Progress> result_of_batch(const Record& member);
   void dissolve_batch(Record& leader) noexcept;
 
   // plan_run.cpp
@@ -304,7 +292,6 @@ class Core : public std::enable_shared_from_this<Core> {
   static void abandon_plan(const Record& record) noexcept;
   Result<Progress> place_plan(Record& record, bool detaches);
   Result<void> place_again(Record& record);
-  Result<void> submit_segment(Record& record, const StopToken& stop);
 
   // explain.cpp
   std::string describe(const Record& record, const Decision& decision) const;
@@ -313,13 +300,13 @@ class Core : public std::enable_shared_from_this<Core> {
   const base::Origin origin_;
   using Blocks = std::unique_ptr<base::BlockPool, base::BlockPool::Leave>;
   const Blocks records_;  // memory of records that have ended; likewise:
-  const Blocks attempts_;
   const Blocks completions_;
   const Blocks dependencies_;
   std::shared_ptr<pool::Pool> pool_;
   std::shared_ptr<device::ExecutableProvider> provider_;
   SchedulerOptions options_;
   const Clock* clock_;
+  const flight::Flights flights_;
   base::Logger log_;
   std::vector<std::unique_ptr<const Table>> tables_;  // under the mutex; records refer to their rows
   std::atomic<const Table*> table_{nullptr};          // the last one

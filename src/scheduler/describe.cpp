@@ -71,16 +71,16 @@ class Copies {
   Copies(const PlanState& plan, const Compiled& compiled, const Operands& operands, const MemoryNames& names)
       : plan_(plan), compiled_(compiled), operands_(operands), names_(names) {}
 
-  void add(std::size_t number, const Binding::Operands& segment) {
+  void add(std::size_t number, const flight::Binding::Operands& segment) {
     const Device& device = compiled_.of_pool[compiled_.segments[number].device];
     const bool is_in_place = device.info().features.has(Feature::host_memory);
     const std::string here = is_in_place ? "host" : device.id();
     find_first_users(number);
-    for (const Binding::Use& use : segment.arrays) add(use, device, here);
+    for (const flight::Binding::Use& use : segment.arrays) add(use, device, here);
     const bool is_last = number + 1 == compiled_.segments.size();
     const std::size_t next =
         is_last ? plan_.nodes.size() : compiled_.segments[number + 1].dispatches.front().step;
-    for (const Binding::Region& region : segment.regions) {
+    for (const flight::Region& region : segment.regions) {
       const Touched touched{{Operand::Kind::host, 0}, {id_of(region.first), id_of(region.last)}};
       const std::string name = names_(touched);
       const Bytes bytes{static_cast<std::uint64_t>(region.last - region.first)};
@@ -111,7 +111,7 @@ class Copies {
       if (scratch.array.get() == array) return names_.of(Operand::Kind::scratch, id);
     return names_.of(Operand::Kind::array, id_of(static_cast<const device::Retained*>(array)));
   }
-  void add(const Binding::Use& use, const Device& device, const std::string& here) {
+  void add(const flight::Binding::Use& use, const Device& device, const std::string& here) {
     const std::string name = name_of(use.array);
     const std::size_t before = first_users_[name];
     const auto [place, is_new] = contents_.try_emplace(use.array);

@@ -122,7 +122,7 @@ std::vector<VariantChoice> Core::variants(const Record& record) const {
   std::vector<VariantChoice> choices;
   if (origin_.is_inherited()) return choices;  // a thread of the parent may hold a lock
   if (!record.extras) return choices;
-  for (const auto& [trial, program] : record.extras->variants) choices.push_back(trial->choice(program));
+  for (const auto& ran : record.extras->variants) choices.push_back(ran.trial->choice(ran.program));
   return choices;
 }
 

@@ -16,7 +16,7 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   std::uint32_t flight = 0;
   {
     const base::Lock lock = base::lock_soon(mutex_);
-    if (ends_in_flight(record)) return false;  // `cancel` found it running
+    if (record.attempt->is_cut_short()) return false;  // `cancel` found it running
     record.run_by = nullptr;
     record.flight_until = until;
     if (!record.advance(State::running, State::in_flight)) return false;  // abandoned
@@ -78,10 +78,9 @@ void Core::return_expired_locked() noexcept {
   const Instant now = Clock::steady().now(), shown = clock_ == &Clock::steady() ? now : clock_->now();
   for (Record* record = active_; record; record = record->active_next)
     if (record->state == State::in_flight &&
-        (record->flight_until <= now || record->attempt->until <= shown) &&
+        (record->flight_until <= now || record->attempt->until() <= shown) &&
         record->advance(State::in_flight, State::returned)) {
-      record->attempt->park =
-          std::min(record->attempt->park, now);  // a clock that was advanced is ahead of it
+      record->attempt->park_until(now);  // a clock that was advanced is ahead of it
       ready_.push_returned(record->shared_from_this());
     }
 }
@@ -90,7 +89,7 @@ void Core::return_expired_locked() noexcept {
 bool Core::has_expired_locked() const noexcept {
   const Instant shown = clock_->now();
   for (const Record* record = active_; record; record = record->active_next)
-    if (record->state == State::in_flight && record->attempt->until <= shown) return true;
+    if (record->state == State::in_flight && record->attempt->until() <= shown) return true;
   return false;
 }
 

@@ -4,33 +4,10 @@
 #include <new>
 #include <utility>
 
-#include "base/sizes.hpp"
 #include "base/team.hpp"
-#include "base/text.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye::inline v0::scheduler {
-
-/// Reserves all memory that a job has yet to allocate on the device of `attempt`, or nothing: jobs
-/// that each hold a part would wait for each other.
-/// Errors: over_budget, out_of_memory. `Record::lacks_memory` tells whether it may succeed later.
-Result<void> Core::reserve_memory(Record& record, Attempt& attempt, Instant now) {
-  const pool::WorkingSet set = attempt.binding.working_set();
-  if (set.all() == Bytes{}) return {};
-  const auto tag = pool_->accounts().of_tag(attempt.device, record.tag());
-  if (const auto limit = pool_->accounts().limit_of(attempt.device, tag.get(), set)) {
-    const base::Sizes size(limit->needed, limit->limit);
-    return Error(limit->code,
-                 base::text("{} needs {} on '{}'; the {} is {}.", record.subject(), size(limit->needed),
-                            pool_->fleet().info(attempt.device).id, limit->of, size(limit->limit)));
-  }
-  auto reserved = pool_->accounts().reserve(attempt.device, tag, set, now, attempt.binding.reservation());
-  if (!reserved) {
-    record.lacks_memory = true;
-    record.lacks_tag_memory = tag && tag->find_full(set.own) && record.counts_for_tag;
-  }
-  return reserved;
-}
 
 /// Returns a record that lacks memory to its line, at its old place, and pauses the device: no
 /// other job takes the memory that becomes free there. If the budget of its tag is spent, the jobs

@@ -81,7 +81,7 @@ PlanState::PlanState(std::shared_ptr<Core> in, std::vector<GraphNode> all, const
       nodes(std::move(all)),
       numbers(nodes),
       job(job_for_runs(nodes, name, type)),
-      borrows(any_operand(nodes, borrows_memory)) {}
+      borrows(any_operand(nodes, flight::borrows_memory)) {}
 
 Result<std::shared_ptr<PlanState>> Core::compile(const GraphState& graph, const PlanOptions& options) try {
   if (const Error* inherited = origin_.error()) return *inherited;
@@ -94,7 +94,7 @@ Result<std::shared_ptr<PlanState>> Core::compile(const GraphState& graph, const 
   }
   auto plan = std::make_shared<PlanState>(shared_from_this(), graph.nodes, options, options_.fallback);
   const bool has_other_memory = any_operand(plan->nodes, [](const Operand& operand) {
-    return borrows_memory(operand) ||
+    return flight::borrows_memory(operand) ||
            (operand.kind != Operand::Kind::host && operand.kind != Operand::Kind::array &&
             operand.kind != Operand::Kind::value);
   });

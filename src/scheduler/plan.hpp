@@ -31,7 +31,7 @@
 
 #include "data/array_state.hpp"
 #include "device/sequence.hpp"
-#include "scheduler/binding.hpp"
+#include "flight/flight.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -158,8 +158,8 @@ struct PlanScratch {
 /// The memory of the arguments on the devices of a plan. A run uses that of the arguments it was
 /// submitted with.
 struct PlanMemory {
-  std::uint64_t version = 0;                ///< differs for every memory of a plan
-  std::vector<Binding::Operands> segments;  ///< the operands of each
+  std::uint64_t version = 0;                        ///< differs for every memory of a plan
+  std::vector<flight::Binding::Operands> segments;  ///< the operands of each
 };
 
 /// The recorded commands of a segment.
@@ -250,7 +250,7 @@ struct PlanRun {
   std::size_t segment = 0;                        ///< the first that has not completed
 
   /// Returns the operands of that segment.
-  const Binding::Operands& operands() const noexcept { return snapshot->memory->segments[segment]; }
+  const flight::Binding::Operands& operands() const noexcept { return snapshot->memory->segments[segment]; }
 };
 
 /// Places, builds, reserves and records.
@@ -315,6 +315,9 @@ class Compiler {
 Result<std::unique_ptr<RecordedSegment>> take_recorded(const PlanState& plan, const PlanSnapshot& snapshot,
                                                        std::size_t segment);
 void give_back(Compiled& compiled, std::size_t segment, std::unique_ptr<RecordedSegment> recorded) noexcept;
+
+/// Submits the commands of the segment that a run is at, after `flight` has bound its operands.
+Result<void> record_segment(const PlanRun& run, flight::Flight& flight);
 
 /// Checks recorded commands as the lanes of their device do, and names the step of a wrong command.
 Result<void> check_recorded(const PlanState& plan, const Compiled& compiled, std::size_t segment,

@@ -11,72 +11,24 @@
 namespace wye::inline v0::scheduler {
 namespace {
 
-/// Returns an operand as the commands of a segment use it.
-Result<Operand> bind(const PlanSnapshot& snapshot, std::size_t segment, const Device& on, Operand operand) {
-  const bool is_in_place = on.info().features.has(Feature::host_memory);
-  const auto to_buffer = [&](std::shared_ptr<device::BufferBase> buffer, std::uint64_t first) {
-    operand.kind = Operand::Kind::buffer;
-    operand.object = std::move(buffer);
-    operand.offset = first;
-    operand.data = nullptr;
-    return operand;
-  };
-  const auto to_host = [&](std::byte* begin) {
-    operand.kind = Operand::Kind::host;
-    operand.data = begin + operand.offset * operand.size;
-    operand.offset = 0;
-    operand.object.reset();
-    return operand;
-  };
-  const auto to_replica = [&](data::ArrayState& array) -> Result<Operand> {
-    if (is_in_place) return to_host(array.host_memory());
-    auto placed = array.on_device(*base::state_of(on), {});
-    if (!placed) return std::move(placed).error();
-    return to_buffer(std::move(placed->buffer), operand.offset);
-  };
-  switch (operand.kind) {
-    case Operand::Kind::host: {
-      if (is_in_place) return operand;
-      const auto& regions = snapshot.memory->segments[segment].regions;
-      auto* const begin = static_cast<std::byte*>(operand.data);
-      const auto region = std::find_if(regions.begin(), regions.end(), [&](const Binding::Region& r) {
-        return r.first <= begin && begin < r.last;
-      });
-      if (operand.count == 0 || region == regions.end()) {  // no elements
-        auto empty = base::state_of(on)->allocate(
-            {.bytes = Bytes{0},
-             .use = device::MemoryUse::device,
-             .account = snapshot.compiled->accounts[snapshot.compiled->segments[segment].device]});
-        if (!empty) return std::move(empty).error();
-        return to_buffer(*std::move(empty), 0);
-      }
-      const auto element = region->element_of(operand);
-      if (!element) return element.error();
-      return to_buffer(region->buffer, *element);
-    }
-    case Operand::Kind::array: return to_replica(static_cast<data::ArrayState&>(*operand.object));
-    case Operand::Kind::scratch: {
-      const PlanScratch& scratch = snapshot.compiled->scratch.at(operand.id);
-      return scratch.array ? to_replica(*scratch.array) : to_buffer(scratch.buffer, operand.offset);
-    }
-    case Operand::Kind::buffer:
-    case Operand::Kind::address:
-    case Operand::Kind::value:
-    case Operand::Kind::none: break;
-  }
-  return operand;
-}
-
+/// Returns an argument as the commands of a segment use it.
 Result<Operand> bind_argument(const PlanState& plan, const PlanSnapshot& snapshot, std::size_t segment,
-                              std::size_t step, std::size_t call, std::size_t argument,
-                              const Operand& operand) {
-  const Device& on = snapshot.compiled->of_pool[snapshot.compiled->segments[segment].device];
-  auto bound = bind(snapshot, segment, on, operand);
-  if (!bound)
-    return std::move(bound).error().with_context(
-        base::text("while preparing argument {} of step {} '{}' of graph '{}'", argument + 1, step,
-                   plan.nodes[step].job[call].name(), plan.name));
-  return bound;
+                              std::size_t step, std::size_t call, std::size_t argument, Operand operand) {
+  const Compiled& compiled = *snapshot.compiled;
+  const std::size_t device = compiled.segments[segment].device;
+  if (operand.kind == Operand::Kind::scratch) {
+    const PlanScratch& scratch = compiled.scratch.at(operand.id);
+    flight::set_buffer(operand, scratch.buffer, operand.offset);
+    if (scratch.array) operand.kind = Operand::Kind::array, operand.object = scratch.array;
+  }
+  const auto& regions = snapshot.memory->segments[segment].regions;
+  auto bound = flight::bind_operand(operand, *base::state_of(compiled.of_pool[device]),
+                                    {regions.begin(), regions.size()},
+                                    {.bytes = {}, .account = compiled.accounts[device]});
+  if (bound) return operand;
+  return std::move(bound).error().with_context(
+      base::text("while preparing argument {} of step {} '{}' of graph '{}'", argument + 1, step,
+                 plan.nodes[step].job[call].name(), plan.name));
 }
 
 /// Adds the dispatches of a segment.
@@ -170,6 +122,15 @@ void give_back(Compiled& compiled, std::size_t segment, std::unique_ptr<Recorded
     compiled.recorded[segment].push_back(std::move(recorded));
   } catch (const std::bad_alloc&) {  // the next run records the commands again
   }
+}
+
+Result<void> record_segment(const PlanRun& run, flight::Flight& flight) {
+  Compiled& compiled = *run.snapshot->compiled;
+  auto recorded = take_recorded(*run.plan, *run.snapshot, run.segment);
+  if (!recorded) return std::move(recorded).error();
+  flight.record((*recorded)->sequence, compiled.segments[run.segment].dispatches.size());
+  give_back(compiled, run.segment, *std::move(recorded));
+  return {};
 }
 
 Result<void> check_recorded(const PlanState& plan, const Compiled& compiled, std::size_t segment,

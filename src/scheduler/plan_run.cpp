@@ -1,5 +1,4 @@
 // Runs plans: each run is a record, which goes through the segments of its plan.
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -28,6 +27,28 @@ const Device* lost_device(const Compiled& compiled) noexcept {
   for (const std::size_t device : compiled.devices)
     if (base::state_of(compiled.of_pool[device])->lost()) return &compiled.of_pool[device];
   return nullptr;
+}
+
+/// Notes that a segment has failed. Returns the error of its run.
+Error note_failure(Record& record, const Segment& segment, const Error& why) {
+  Decision& failed = record.add_decision(segment.device);
+  failed.verdict = Candidate::Verdict::failed;
+  failed.code = RefusalCode::attempt_failed;
+  failed.set_error(why);
+  const PlanState& plan = *record.plan_run->plan;
+  const std::size_t first = segment.dispatches.front().step, last = segment.dispatches.back().step;
+  return why.with_context(
+      first == last
+          ? base::text("in step {} '{}' of graph '{}'", first, plan.nodes[first].job.name(), plan.name)
+          : base::text("in a step from {} '{}' to {} '{}' of graph '{}'", first, plan.nodes[first].job.name(),
+                       last, plan.nodes[last].job.name(), plan.name));
+}
+
+/// Notes that a device has run a segment.
+void note_completion(Record& record, std::size_t device) {
+  for (const Decision& decision : record.decisions)
+    if (decision.device == device && decision.verdict == Candidate::Verdict::ran) return;
+  record.add_decision(device).verdict = Candidate::Verdict::ran;
 }
 
 }  // namespace
@@ -139,18 +160,13 @@ Result<void> Core::place_again(Record& record) {
   decision.set_error(why);
   if (plan.fallback == Fallback::forbid)
     return why.with_context(base::text("fallback of {} is forbidden", record.object()));
-  const Instant until = record.time_limit >= Instant::max() - record.started
-                            ? Instant::max()
-                            : record.started + record.time_limit;
-  const Instant ready_by =
-      until == Instant::max() ? until : Deadline(until - clock_->now()).at(provider_->clock());
   std::shared_ptr<const PlanSnapshot> current = plan.current();
   if (current->memory && current->replacements == run.snapshot->replacements &&
       !lost_device(*current->compiled)) {  // another run has placed them
     run.snapshot = std::move(current);
     return {};
   }
-  Compiler compiler(plan, ready_by);
+  Compiler compiler(plan, ready_by(until_of(record)));
   auto placed = compiler.compile(run.snapshot->replacements, nullptr);
   if (!placed)
     return std::move(placed).error().with_context(base::text(
@@ -209,24 +225,9 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
         record.has_failed = true;
         continue;  // nothing of it has completed: it runs elsewhere, as a job does
       }
-      Decision& failed = record.add_decision(segment.device);
-      failed.verdict = Candidate::Verdict::failed;
-      failed.code = RefusalCode::attempt_failed;
-      failed.set_error(why);
-      const std::size_t first = segment.dispatches.front().step, last = segment.dispatches.back().step;
-      return first == last ? why.with_context(base::text("in step {} '{}' of graph '{}'", first,
-                                                         nodes[first].job.name(), run.plan->name))
-                           : why.with_context(base::text("in a step from {} '{}' to {} '{}' of graph '{}'",
-                                                         first, nodes[first].job.name(), last,
-                                                         nodes[last].job.name(), run.plan->name));
+      return note_failure(record, segment, why);
     }
-    const bool is_noted =
-        std::any_of(record.decisions.begin(), record.decisions.end(), [&](const Decision& d) {
-          return d.device == segment.device && d.verdict == Candidate::Verdict::ran;
-        });
-    if (!is_noted) {
-      record.add_decision(segment.device).verdict = Candidate::Verdict::ran;
-    }
+    note_completion(record, segment.device);
     if (record.state == State::abandoned) return spare_.abandoned;
     if (++run.segment < compiled.segments.size()) {
       if (record.stop) return Progress::completed;  // `run` settles it as cancelled
@@ -238,26 +239,6 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
     }
     return Progress::completed;
   }
-}
-
-/// Submits the commands of a segment, after its operands are bound.
-Result<void> Core::submit_segment(Record& record, const StopToken& stop) {
-  const PlanRun& run = *record.plan_run;
-  Attempt& attempt = *record.attempt;
-  device::Lane& lane = attempt.lane();
-  if (attempt.binding.transferred() != Bytes{0}) add_lap(record.transfer_time, attempt.lap);
-  auto recorded = take_recorded(*run.plan, *run.snapshot, run.segment);
-  if (!recorded) return std::move(recorded).error();
-  // The thread that runs a segment of the CPU waits for it, and runs its commands itself.
-  lane.submit((*recorded)->sequence, stop,
-              pool_->fleet().info(attempt.device).features.has(Feature::host_memory));
-  attempt.began |= !lane.failure();
-  attempt.context().dispatches.fetch_add(run.snapshot->compiled->segments[run.segment].dispatches.size(),
-                                         std::memory_order_relaxed);
-  give_back(*run.snapshot->compiled, run.segment, *std::move(recorded));
-  attempt.binding.downloads(lane);
-  attempt.has_downloads = true;
-  return {};
 }
 
 }  // namespace wye::scheduler

@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "device/backend.hpp"
-#include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -22,13 +21,13 @@ constexpr std::size_t most_kept_records = 1024, most_kept_attempts = 64;
 Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
            SchedulerOptions options)
     : records_(new base::BlockPool(most_kept_records)),
-      attempts_(new base::BlockPool(most_kept_attempts)),
       completions_(new base::BlockPool(most_kept_records)),
       dependencies_(new base::BlockPool(most_kept_records)),
       pool_(std::move(pool)),
       provider_(std::move(provider)),
       options_(std::move(options)),
       clock_(options_.clock ? options_.clock : &pool_->clock()),
+      flights_(*pool_, *clock_, most_kept_attempts),
       log_(options_.log),
       plan_counts_(std::make_shared<PlanCounts>(pool_->fleet().limit())),
       ready_(options_, pool_->options(), pool_->fleet().limit(), run_times_,

@@ -22,17 +22,15 @@
 #include "data/array_state.hpp"
 #include "data/completion.hpp"
 #include "device/provider.hpp"
+#include "flight/flight.hpp"
 #include "scheduler/waiting.hpp"
 
 namespace wye::inline v0::scheduler {
 
 class Core;
 class Trial;
-struct Attempt;
 struct PlanRun;
 struct Row;
-
-using AttemptPointer = base::BlockPointer<Attempt>;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
 
@@ -116,7 +114,12 @@ struct Record : Waiting, std::enable_shared_from_this<Record> {
   };
   /// Members that few jobs need.
   struct Extras {
-    std::vector<std::pair<std::shared_ptr<const Trial>, std::size_t>> variants;  ///< the variants that it ran
+    struct Variant {  // of a call, that it ran
+      std::shared_ptr<Trial> trial;
+      std::size_t program = 0;
+      std::size_t call = 0;
+    };
+    std::vector<Variant> variants;
     /// The programs that it ran, if it has several calls or a kernel with variants.
     std::vector<std::shared_ptr<const device::Program>> programs;
     /// Programs with a source that comes before the one in use and that the device refuses.
@@ -170,7 +173,7 @@ struct Record : Waiting, std::enable_shared_from_this<Record> {
   std::uint32_t tag_size = 0;                ///< of the text that `tag` returns
   std::uint32_t next_candidate = 0;          ///< an index into `Row::devices`
   detail::InlineList<Decision, 3> decisions;
-  AttemptPointer attempt;             ///< on the device that it is being tried on
+  flight::FlightPointer attempt;      ///< on the device that it is being tried on
   std::unique_ptr<PlanRun> plan_run;  ///< null: it is a job; released as the arguments of `job` are
   std::unique_ptr<Extras> extras;     ///< null: none
   std::optional<Error> error;
@@ -178,9 +181,7 @@ struct Record : Waiting, std::enable_shared_from_this<Record> {
   Instant started{};
   Instant ended{};  ///< of its last command, if it completed
   Instant settled_at{};
-  Duration lane_time{};      ///< failed attempts, and the wait for a lane
-  Duration build_time{};     ///< the builds of its kernels
-  Duration transfer_time{};  ///< the transfers of its operands
+  flight::Times times{};
   Bytes bytes_transferred;
 
   // Under the mutex of the core.
@@ -212,6 +213,7 @@ struct Record : Waiting, std::enable_shared_from_this<Record> {
   std::string_view tag() const noexcept { return std::string_view(labels_).substr(0, tag_size); }
   /// Returns the device or backend that the job requests; empty: any.
   std::string_view on() const noexcept { return std::string_view(labels_).substr(tag_size); }
+  flight::Labels labels() const noexcept { return {name(), tag()}; }
   /// Throws: std::bad_alloc.
   void set_labels(std::string_view tag, std::string_view on) {
     labels_.reserve(tag.size() + on.size());
@@ -226,12 +228,12 @@ struct Record : Waiting, std::enable_shared_from_this<Record> {
   }
   Bytes bytes_prefetched() const noexcept { return extras ? extras->bytes_prefetched : Bytes{}; }
   /// Returns "Job 'scale'" or "Job 'scale' (tag 'frame 7')", for the beginning of a sentence.
-  std::string subject() const;
+  std::string subject() const { return labels().subject(); }
   /// Returns the same for the middle of a sentence.
-  std::string object() const;
+  std::string object() const { return labels().object(); }
 
-  Duration queue_time() const noexcept { return started - submitted + lane_time; }
-  Duration run_time() const noexcept { return settled_at - started - lane_time - build_time - transfer_time; }
+  Duration queue_time() const noexcept { return started - submitted + times.lane; }
+  Duration run_time() const noexcept { return settled_at - started - times.sum(); }
   /// Returns where threads wait for this record, and for others.
   Parking& parking() const noexcept;
   /// Has the thread that settles this take the mutex of `parking`, because `listeners` or

@@ -9,7 +9,6 @@
 #include "base/cancellation.hpp"
 #include "base/internals.hpp"
 #include "base/text.hpp"
-#include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 #include "scheduler/plan.hpp"
 
@@ -154,7 +153,7 @@ void Core::note_end(const Record& record, const Job& job, std::size_t device,
                     const Result<Progress>& attempted) noexcept {
   if (attempted)
     blame_.note_completion(job, device);
-  else if (attempted.error() == Errc::device_lost && record.attempt && record.attempt->began)
+  else if (attempted.error() == Errc::device_lost && record.attempt && record.attempt->has_begun())
     blame_.note_loss(job, device, record.attempt->lane().device()->ref(), clock_->now());
 }
 
@@ -388,15 +387,15 @@ Result<Executable> Core::provide(Record& record, std::size_t index,
 
 /// Builds all variants of a call. If variants are not measured, builds only the first possible
 /// variant.
-Result<Step> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
-  std::optional<Step> built;
+Result<Prepared> Core::build(Record& record, std::size_t index, const Call& call, Instant ready_by) {
+  std::optional<Prepared> built;
   std::optional<Error> why;
   const detail::Programs& programs = base::programs_of(call);
   for (const std::size_t i : variants_on(*base::state_of(pool_->fleet().device(index)), programs)) {
     if (built && !options_.measure_variants) break;
     auto executable = provide(record, index, programs[i], ready_by);
     if (executable)
-      built = Step{std::move(*executable), nullptr, {.program = i}};
+      built = Prepared{std::move(*executable), nullptr, {.program = i}};
     else if (holds_for_all_variants(executable.error().code()))
       return std::move(executable).error();
     else if (!why)
@@ -407,12 +406,12 @@ Result<Step> Core::build(Record& record, std::size_t index, const Call& call, In
 }
 
 /// Selects a variant of a call and returns its executable.
-Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
+Result<Prepared> Core::prepare(Record& record, std::size_t index, const Call& call, Instant ready_by) {
   const detail::Programs& programs = base::programs_of(call);
-  const auto prepare_only = [&](std::size_t i) -> Result<Step> {
+  const auto prepare_only = [&](std::size_t i) -> Result<Prepared> {
     auto executable = provide(record, index, programs[i], ready_by);
     if (!executable) return std::move(executable).error();
-    return Step{std::move(*executable), nullptr, {.program = i}};
+    return Prepared{std::move(*executable), nullptr, {.program = i}};
   };
   if (programs.size() == 1) return prepare_only(0);  // on any device
   Device copy;
@@ -423,10 +422,7 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
   for (std::size_t left = programs.size();; --left) {
     const Trial::Selection selection = trial->select(options_.measure_variants && !record.has_own_limits);
     auto executable = provide(record, index, programs[selection.program], ready_by);
-    if (executable) {
-      if (options_.measure_variants) record.make_extras().variants.push_back({trial, selection.program});
-      return Step{std::move(*executable), trial, selection};
-    }
+    if (executable) return Prepared{std::move(*executable), trial, selection};
     if (holds_for_all_variants(executable.error().code())) return std::move(executable).error();
     if (!why) why = executable.error();
     if (left == 1) return *std::move(why);
@@ -434,34 +430,26 @@ Result<Step> Core::prepare(Record& record, std::size_t index, const Call& call, 
   }
 }
 
-/// Creates an attempt in memory of attempts that have ended.
-/// Throws: std::bad_alloc.
-AttemptPointer Core::make_attempt(const Record& record, const Device& device, std::size_t index) {
-  return base::make_in<Attempt>(*attempts_, record.job, device, index,
-                                record.plan_run ? &record.plan_run->operands() : nullptr);
+/// Returns when the time limit of a record that has started passes.
+Instant Core::until_of(const Record& record) noexcept {
+  return record.time_limit >= Instant::max() - record.started ? Instant::max()
+                                                              : record.started + record.time_limit;
 }
 
-/// Prepares the steps of a job and their state on a device. `record.attempt` is set unless the job
-/// only builds. It has a lane of its own unless it joins the batch of `leader`.
-Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attempt* leader) {
-  Device copy;
-  const Device& device = record.plan_run ? record.plan_run->snapshot->compiled->of_pool[index]
-                                         : pool_->fleet().device(index, copy);
-  const Job& job = record.job;
-  record.tried_on.store(static_cast<std::uint32_t>(index), std::memory_order_relaxed);
-  const Instant until = record.time_limit >= Instant::max() - record.started
-                            ? Instant::max()
-                            : record.started + record.time_limit;
-  const Instant ready_by = until == Instant::max() || &provider_->clock() == clock_
-                               ? until
-                               : Deadline(until - clock_->now()).at(provider_->clock());
+/// Returns the same time by the clock of builds.
+Instant Core::ready_by(Instant until) const noexcept {
+  return until == Instant::max() || &provider_->clock() == clock_
+             ? until
+             : Deadline(until - clock_->now()).at(provider_->clock());
+}
 
+/// Begins the times of an attempt, and forgets the notes of the last attempt. Returns the time up to
+/// which they are known.
+Instant Core::begin_times(Record& record) const noexcept {
   const bool continues = record.plan_run && record.plan_run->segment > 0;
-  Instant lap = record.has_failed || continues ? clock_->now() : record.started;
-  if (!continues) {
-    record.lane_time = lap - record.started;  // devices that failed before this one
-    record.build_time = record.transfer_time = Duration::zero();
-  }
+  const Instant known = record.has_failed || continues ? clock_->now() : record.started;
+  if (!continues) record.times = {.lane = known - record.started};  // devices that failed before this one
+  record.lacks_memory = record.lacks_tag_memory = false;
   record.tier = record.plan_run ? CacheTier::memory : CacheTier::none;  // a plan has its executables
   if (record.extras) {
     record.extras->passed_over.clear();
@@ -469,56 +457,76 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, const Attemp
     record.extras->programs.clear();
     record.extras->early_loop_ends.clear();
   }
-  AttemptPointer attempt;
-  if (!job.is_build()) attempt = make_attempt(record, device, index);
-  for (std::size_t c = 0; c < job.size() && !record.plan_run; ++c) {
-    auto step =
+  return known;
+}
+
+/// Prepares the calls of a job on a device. `attempt` is null if the job only builds.
+Result<void> Core::prepare_calls(Record& record, std::size_t index, flight::Flight* attempt,
+                                 Instant ready_by) {
+  const Job& job = record.job;
+  for (std::size_t c = 0; c < job.size(); ++c) {
+    auto prepared =
         job.is_build() ? build(record, index, job[c], ready_by) : prepare(record, index, job[c], ready_by);
-    if (!step) {
-      record.lacks_memory = step.error() == Errc::out_of_memory;
-      return std::move(step).error().with_context(base::text("while preparing {}", record.object()));
+    if (!prepared) {
+      record.lacks_memory = prepared.error() == Errc::out_of_memory;
+      return std::move(prepared).error().with_context(base::text("while preparing {}", record.object()));
     }
     const detail::Programs& programs = base::programs_of(job[c]);
-    if (job.size() > 1 || programs.size() > 1)
-      record.make_extras().programs.push_back(programs[step->selection.program]);
-    const auto& program = programs[step->selection.program];
-    if (base::state_of(step->executable)->may_end_loops_early() && !program->has_short_loops())
+    const auto& program = programs[prepared->selection.program];
+    if (job.size() > 1 || programs.size() > 1) record.make_extras().programs.push_back(program);
+    if (base::state_of(prepared->executable)->may_end_loops_early() && !program->has_short_loops())
       record.make_extras().early_loop_ends.push_back(program);
-    if (attempt) attempt->steps.push_back(*std::move(step));
+    if (prepared->trial && options_.measure_variants)
+      record.make_extras().variants.push_back({prepared->trial, prepared->selection.program, c});
+    if (attempt) attempt->add_step(std::move(prepared->executable), prepared->selection.timed);
   }
-  if (record.tier != CacheTier::memory) add_lap(record.build_time, lap);  // a hit is not worth a reading
-  if (!attempt) return {};
+  return {};
+}
 
-  attempt->until = until;
-  attempt->park = base::parked_until(*clock_, until);
-  if (!record.batch && !leader && !record.plan_run)
-    if (auto ok = reserve_memory(record, *attempt, lap); !ok) return ok;
-  if (auto ok = attempt->binding.fetch(attempt->park); !ok) {
-    record.lacks_memory = silicon::is_shortage(ok.error());
-    return std::move(ok).error();
+/// Begins an attempt of a record on a device: `record.attempt` is set unless the job only builds. It
+/// has a lane of its own unless it joins the batch of `leader`.
+Result<void> Core::begin_attempt(Record& record, std::size_t index, flight::Flight* leader) {
+  Device copy;
+  const Device& device = record.plan_run ? record.plan_run->snapshot->compiled->of_pool[index]
+                                         : pool_->fleet().device(index, copy);
+  record.tried_on.store(static_cast<std::uint32_t>(index), std::memory_order_relaxed);
+  const Instant until = until_of(record);
+  Instant lap = begin_times(record);
+  const bool is_alone = !record.batch && !leader;
+  flight::FlightPointer attempt;
+  if (!record.job.is_build())
+    attempt = flights_.make({.calls = record.job,
+                             .operands = record.plan_run ? &record.plan_run->operands() : nullptr,
+                             .times = &record.times,
+                             .until = until,
+                             .stop = is_alone ? &record.stop : nullptr},  // others of a batch go on
+                            device, index, record.tag());
+  if (!record.plan_run)
+    if (auto ok = prepare_calls(record, index, attempt.get(), ready_by(until)); !ok) return ok;
+  if (record.tier != CacheTier::memory) {  // a hit is not worth a reading
+    const Instant now = clock_->now();
+    record.times.build += now - std::exchange(lap, now);
   }
-  if (record.uses_arrays) add_lap(record.transfer_time, lap);
+  if (!attempt) return {};
+  if (auto ok = attempt->prepare(record.labels(), lap, is_alone && !record.plan_run); !ok) {
+    note_shortage(record, *attempt);
+    return ok;
+  }
   if (leader) {
-    attempt->leader = leader;
-    attempt->lap = lap;
-    record.attempt = std::move(attempt);
-    return {};
+    leader->lead(*attempt);
+  } else {
+    if (record.batch)
+      if (auto ok = begin_batch(record, *attempt); !ok) return ok;
+    if (auto ok = attempt->lease(); !ok) return ok;
   }
-  if (record.batch)
-    if (auto ok = begin_batch(record, *attempt); !ok) return ok;
-  const Instant asked = clock_ == &pool_->clock() ? lap : pool_->clock().now();
-  auto lease = pool_->leases().lease_on(*base::state_of(device), asked);
-  if (!lease) {
-    if (lease.error() == Errc::timed_out)  // another device may be free
-      return Error(Errc::unavailable, lease.error().sentence());
-    return std::move(lease).error();
-  }
-  attempt->lease.emplace(*std::move(lease));
-  const Duration waited = attempt->context().slot.use.since - asked;
-  record.lane_time += waited;
-  attempt->lap = lap + waited;
   record.attempt = std::move(attempt);
   return {};
+}
+
+/// Notes that an attempt has failed for want of memory, if it has.
+void Core::note_shortage(Record& record, const flight::Flight& attempt) noexcept {
+  record.lacks_memory = attempt.shortage() != flight::Shortage::none;
+  if (attempt.shortage() == flight::Shortage::tag_memory) record.lacks_tag_memory = record.counts_for_tag;
 }
 
 /// Prepares the device of the queue of a job that waits there: builds its kernels and submits
@@ -537,10 +545,12 @@ void Core::prepare_device(Record& record) noexcept {
         (void)provider_->provide(base::programs_of(job[c])[*only], state, ready_by).has_value();
     if (!record.uses_arrays) return;
     // A plan without memory is placed again when it runs.
-    if (record.plan_run ? !record.plan_run->snapshot->memory : !Binding::may_prefetch(job, device)) return;
+    if (record.plan_run ? !record.plan_run->snapshot->memory : !flight::Binding::may_prefetch(job, device))
+      return;
     Record::Extras& extras = record.make_extras();
     extras.bytes_prefetched =
-        Binding(job, device, record.plan_run ? &record.plan_run->operands() : nullptr).prefetch(*pool_);
+        flight::Binding(job, device, record.plan_run ? &record.plan_run->operands() : nullptr)
+            .prefetch(*pool_);
     if (extras.bytes_prefetched == Bytes{}) return;
     extras.prefetched_on = record.place - 1u;
     const base::Lock lock = base::lock_soon(mutex_);
@@ -549,108 +559,44 @@ void Core::prepare_device(Record& record) noexcept {
   }
 }
 
-/// Binds the operands and records the steps; submits timed steps by themselves.
-Result<void> Core::record_steps(Record& record, const StopToken& stop) {
-  Attempt& attempt = *record.attempt;
-  const Steps& steps = attempt.steps;
-  const Job& job = record.job;
-  Binding& binding = attempt.binding;
-  pool::Context& context = attempt.context();
-  device::Lane& lane = attempt.lane();
-  if (record.plan_run) record.plan_run->plan->wait_for_work_in_flight(lane);
-  if (auto ok = binding.bind(lane, context.account, pool_->accounts().of_tag(attempt.device, record.tag()),
-                             attempt.park);
-      !ok) {
-    record.lacks_memory = silicon::is_shortage(ok.error());
+/// Binds the operands of an attempt and records its commands.
+Result<void> Core::record_commands(Record& record) {
+  flight::Flight& attempt = *record.attempt;
+  if (record.plan_run) record.plan_run->plan->wait_for_work_in_flight(attempt.lane());
+  if (auto ok = attempt.bind(); !ok) {
+    note_shortage(record, attempt);
     return ok;
   }
-  if (record.plan_run) return submit_segment(record, stop);
-  const auto submit_and_wait = [&] {
-    lane.submit(stop, true);
-    attempt.began |= !lane.failure();
-    return await_lane(record, stop);
-  };
-  if (binding.transferred() >= least_measured) (void)lane.submit(stop, false);
-  if (binding.transferred() != Bytes{0}) add_lap(record.transfer_time, attempt.lap);
-  for (std::size_t c = 0; c < job.size(); ++c) {
-    const Trial::Selection& selection = steps[c].selection;
-    // A timed dispatch is submitted alone.
-    if (selection.timed)
-      if (auto ok = submit_and_wait(); !ok) return ok;
-    const Instant from = selection.timed ? clock_->now() : Instant();
-    lane.dispatch(base::state_of(steps[c].executable), binding.arguments(c), job[c].items());
-    if (!selection.timed) continue;
-    if (auto ok = submit_and_wait(); !ok) return ok;
-    steps[c].trial->record(selection.program, clock_->now() - from);
-  }
-  context.dispatches.fetch_add(job.size(), std::memory_order_relaxed);
-  if (binding.returning() >= least_measured) return {};
-  binding.downloads(lane);
-  attempt.has_downloads = true;
-  return {};
+  if (record.plan_run) return record_segment(*record.plan_run, attempt);
+  auto recorded = attempt.record();
+  if (record.extras)
+    for (const Record::Extras::Variant& ran : record.extras->variants)
+      if (const auto took = attempt.time_of(ran.call)) ran.trial->record(ran.program, *took);
+  return recorded;
 }
 
-/// Waits for the lane of a job on this thread, until its time limit passes or it is cancelled.
-/// Errors: timed_out; cancelled; the first failure of the lane.
-Result<void> Core::await_lane(const Record& record, const StopToken& stop) const {
-  constexpr Duration look = std::chrono::milliseconds(10);  // at `Record::stop`, which wakes no driver
-  const Attempt& attempt = *record.attempt;
-  for (;;) {
-    if (ends_in_flight(record)) return spare_.cancelled;
-    const Instant until = std::min(attempt.park, Clock::steady().now() + look);
-    auto waited = attempt.lane().wait(until, stop);
-    if (waited || waited.error() != Errc::timed_out || until == attempt.park) return waited;
-  }
-}
-
-/// Submits the recorded commands and waits for them. Large downloads follow in a submission of
-/// their own, so that their time is known. `is_submitted`: the commands have returned from the
-/// device.
-Result<Core::Progress> Core::await_device(Record& record, const StopToken& stop, bool is_submitted,
-                                          bool detaches) {
-  Attempt& attempt = *record.attempt;
-  device::Lane& lane = attempt.lane();
-  const bool returns_much = attempt.binding.returning() >= least_measured;
-  for (;; is_submitted = false) {
-    if (!is_submitted) {
-      const device::TimelinePoint point = lane.submit(stop, !detaches);
-      attempt.began |= !lane.failure();
-      if (detaches && !lane.failure() && !lane.idle() && detach(record, point, attempt.park))
-        return Progress::in_flight;
-    }
-    if (ends_in_flight(record)) return spare_.cancelled;
-    if (auto ok = lane.wait(attempt.park, stop); !ok) return std::move(ok).error();
-    if (attempt.has_downloads) break;
-    attempt.lap = clock_->now();
-    attempt.binding.downloads(lane);
-    attempt.has_downloads = true;
-  }
-  if (returns_much) add_lap(record.transfer_time, attempt.lap);
-  // A host function that returned after the time limit may have stopped early.
-  record.ended = clock_->now();
-  if (record.ended >= attempt.until) return Error(Errc::timed_out, "The time limit passed.");
-  return Progress::completed;
-}
-
-/// Submits the steps of a record, or continues its attempt that `has_returned` from its device,
+/// Submits the commands of a record, or continues its attempt that `has_returned` from its device,
 /// until it completes or is in flight.
 Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool detaches) {
-  // To cancel one job of a batch must not stop the others.
-  const StopToken stop(record.batch ? nullptr : &record.stop, record.attempt->until, clock_);
+  flight::Flight& attempt = *record.attempt;
   try {
     if (!has_returned) {
-      auto recorded = record.batch ? record_batch(record) : record_steps(record, stop);
-      if (!recorded) return std::move(recorded).error();
+      if (auto recorded = record_commands(record); !recorded) return std::move(recorded).error();
     } else if (record.state == State::abandoned) {
-      record.attempt->lane().discard();  // the caller may have freed its memory since
+      attempt.discard();
     }
-    return await_device(record, stop, has_returned, detaches);
+    for (bool is_submitted = has_returned;; is_submitted = false) {
+      if (!is_submitted)
+        if (const auto point = attempt.submit(!detaches); point && detach(record, *point, attempt.park()))
+          return Progress::in_flight;
+      auto completed = attempt.complete();
+      if (!completed) return std::move(completed).error();
+      if (!*completed) continue;
+      record.ended = **completed;
+      return Progress::completed;
+    }
   } catch (const std::bad_alloc&) {
-    Attempt& attempt = *record.attempt;
-    if (record.batch && !attempt.is_recorded) return spare_.out_of_memory;  // nothing was submitted
-    attempt.began = true;                                                   // it may have
-    // Work submitted before may still use the caller's memory.
-    if (!attempt.lane().idle()) (void)attempt.lane().wait(attempt.park, stop).has_value();
+    attempt.await_submitted();
     return spare_.out_of_memory;
   }
 }
@@ -668,21 +614,19 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
     if (!begun) return std::move(begun).error();
     if (!record.attempt) return Progress::completed;
   }
-  auto result = record.attempt->leader
-                    ? result_of_batch(record)
-                    : proceed(record, has_returned, detaches && !device.features.has(Feature::host_memory));
+  auto result = proceed(record, has_returned, detaches && !device.features.has(Feature::host_memory));
   if (result && *result == Progress::in_flight) return result;
   if (record.batch) {
-    if (!result && !record.attempt->began) {
+    if (!result && !record.attempt->has_begun()) {
       dissolve_batch(record);
       return this->attempt(record, index, detaches);
     }
     complete_batch(record, result);
   }
-  Attempt& attempt = *record.attempt;
-  record.bytes_transferred = attempt.binding.transferred() + record.bytes_prefetched();
+  flight::Flight& attempt = *record.attempt;
+  record.bytes_transferred = attempt.transferred() + record.bytes_prefetched();
   if (result) {
-    attempt.binding.publish();
+    attempt.publish();
     return result;
   }
   Error error = std::move(result).error();
@@ -693,8 +637,7 @@ Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool det
                   base::text("{} did not complete on '{}' within its time limit ({:.3g} s).",
                              record.subject(), device.id, milliseconds(record.time_limit) / 1e3));
   error = error.with_context(base::text("while running {} on '{}'", record.object(), device.id));
-  attempt.context().work = record.object();
-  attempt.binding.invalidate(error, attempt.began, attempt.lane().last());
+  attempt.fail(error, record.object());
   if (record.plan_run) record.plan_run->plan->note_in_flight(attempt.lane());
   return error;
 }

@@ -17,16 +17,6 @@ namespace wye::inline v0 {
 
 namespace scheduler {
 
-std::string Record::object() const {
-  return tag().empty() ? base::text("job '{}'", name()) : base::text("job '{}' (tag '{}')", name(), tag());
-}
-
-std::string Record::subject() const {
-  std::string text = object();
-  text[0] = 'J';
-  return text;
-}
-
 Parking& Record::parking() const noexcept { return core->parking_of(*this); }
 
 std::shared_ptr<data::Completion> Record::followed() {
@@ -250,8 +240,8 @@ Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline) {
 
 const AdapterInfo& Outcome::device() const { return record_->core->pool().fleet().info(record_->device); }
 Duration Outcome::queue_time() const { return record_->queue_time(); }
-Duration Outcome::build_time() const { return record_->build_time; }
-Duration Outcome::transfer_time() const { return record_->transfer_time; }
+Duration Outcome::build_time() const { return record_->times.build; }
+Duration Outcome::transfer_time() const { return record_->times.transfer; }
 Duration Outcome::run_time() const { return record_->run_time(); }
 Bytes Outcome::bytes_transferred() const { return record_->bytes_transferred; }
 CacheTier Outcome::cache_tier() const { return record_->tier; }

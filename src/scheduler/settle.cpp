@@ -6,7 +6,6 @@
 #include "base/cancellation.hpp"
 #include "base/internals.hpp"
 #include "base/text.hpp"
-#include "scheduler/binding.hpp"
 #include "scheduler/core.hpp"
 #include "scheduler/plan.hpp"
 
@@ -24,8 +23,8 @@ Settled settled(const Record& record, State from) noexcept {
           .size = record.size,
           .bytes_transferred = record.bytes_transferred,
           .queue_time = has_run ? record.queue_time() : Duration::zero(),
-          .build_time = record.build_time,
-          .transfer_time = record.transfer_time,
+          .build_time = record.times.build,
+          .transfer_time = record.times.transfer,
           .run_time = has_run ? record.run_time() : Duration::zero(),
           .decisions = {record.decisions.begin(), record.decisions.size()},
           .device = record.device,
@@ -61,7 +60,7 @@ void Core::leave_locked(Record& record, State from) noexcept {
   if (record.error || record.has_failed) return;
   ready_.places()[record.place].pause.has_no_memory = false;
   if (record.mean_run_time && from == State::running)
-    RunTimes::note(*record.mean_run_time, took - record.build_time / record.batch_size);
+    RunTimes::note(*record.mean_run_time, took - record.times.build / record.batch_size);
 }
 
 /// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job

@@ -68,6 +68,13 @@ class Trial {
   std::vector<Measured> variants_;
 };
 
+/// A call, ready for one device.
+struct Prepared {
+  Executable executable;
+  std::shared_ptr<Trial> trial;  ///< of its variants; null if it has one only
+  Trial::Selection selection;
+};
+
 /// All trials of a scheduler. Trials of destroyed kernels stay until there are 4096 trials; then
 /// all are removed.
 /// Threads: thread-safe.

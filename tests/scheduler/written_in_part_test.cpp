@@ -14,7 +14,7 @@
 
 #include "base/internals.hpp"
 #include "device/lane.hpp"
-#include "scheduler/binding.hpp"
+#include "flight/binding.hpp"
 #include "support/catch.hpp"
 #include "support/compilers.hpp"
 #include "support/device/test_kernels.hpp"
@@ -221,7 +221,7 @@ TEST_CASE("a range that begins and ends anywhere is cleared, and nothing beside 
       for (std::size_t bytes = 0; first + bytes <= size; ++bytes) {
         const auto buffer = device->create_buffer({.bytes = Bytes{size}, .account = nullptr}).value();
         lane->upload(pattern, {buffer, {}, Bytes{size}});
-        scheduler::Binding::clear(*lane, buffer, first, bytes);
+        flight::Binding::clear(*lane, buffer, first, bytes);
         std::vector<std::byte> seen(size), expected = pattern;
         lane->download({buffer, {}, Bytes{size}}, seen);
         if (!lane->wait(Instant::max())) FAIL("The lane failed.");

@@ -33,7 +33,8 @@ const std::map<std::string, Names> arrows{
     {"cache", {"base", "device", "kernel"}},
     {"pool", {"base", "silicon", "device"}},
     {"data", {"base", "device", "pool"}},
-    {"scheduler", {"base", "silicon", "device", "kernel", "cache", "pool", "data"}},
+    {"flight", {"base", "silicon", "device", "kernel", "pool", "data"}},
+    {"scheduler", {"base", "silicon", "device", "kernel", "cache", "pool", "data", "flight"}},
     {"runtime", {"base", "silicon", "device", "kernel", "cache", "pool", "data", "scheduler"}},
     {"interop", {"base", "device", "pool", "data", "runtime"}},
 };
@@ -144,6 +145,7 @@ const Names plain_rooms{
     "src/cache/",
     "src/data/",
     "src/device/",
+    "src/flight/",
     "src/interop/",
     "src/kernel/",
     "src/models/",

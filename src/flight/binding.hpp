@@ -1,26 +1,21 @@
 #pragma once
-/// Transfers the operands of a job to one device, and its results back.
+/// Transfers the operands of a flight to its device, and its results back.
 #include <wye/base/bytes.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/detail/inline_list.hpp>
-#include <wye/scheduler/job.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "data/array_state.hpp"
 #include "device/lane.hpp"
+#include "flight/operands.hpp"
 #include "pool/pool.hpp"
 
-namespace wye::inline v0::scheduler {
-
-/// Returns whether the operand is memory of the host, which must outlive its job. An operand
-/// without elements is none.
-inline bool borrows_memory(const Operand& operand) {
-  return operand.kind == Operand::Kind::host && operand.count != 0;
-}
+namespace wye::inline v0::flight {
 
 /// The memory of one job on one device. A device with Feature::host_memory uses host memory in
 /// place. Otherwise each run of overlapping operands gets one buffer, because steps that share
@@ -30,15 +25,15 @@ inline bool borrows_memory(const Operand& operand) {
 class Binding {
  public:
   struct Operands;
-  /// `operands`: those of other jobs, which `job` stands for. The buffers of their host memory
-  /// exist already.
-  Binding(const Job& job, const Device& device, const Operands* operands = nullptr);
+  /// `operands`: those of commands that are recorded already; null: those of `calls`. The buffers
+  /// of their host memory exist already.
+  Binding(Calls calls, const Device& device, const Operands* operands = nullptr);
   Binding(const Binding&) = delete;
   ~Binding();
 
-  /// Returns whether `prefetch` may have something to copy: an array that a job reads is not valid
+  /// Returns whether `prefetch` may have something to copy: an array that a call reads is not valid
   /// on the device.
-  static bool may_prefetch(const Job& job, const Device& device) noexcept;
+  static bool may_prefetch(const Calls& calls, const Device& device) noexcept;
   /// Submits copies to the device, on the pool's lane for copies, of the arrays that the job reads.
   /// Waits for nothing: skips arrays whose contents would have to be transferred to the host first,
   /// and those that memory is not free for. Returns the bytes copied. The copies belong to no job:
@@ -52,7 +47,8 @@ class Binding {
   pool::Reservation& reservation() noexcept { return reserved_; }
   /// Makes the arrays that the job reads available for the copies of `bind`. Holds no lane yet,
   /// because this may lease a lane of another device.
-  Result<void> fetch(Instant until);
+  /// `job`: its name, for errors.
+  Result<void> fetch(Instant until, std::string_view job);
   /// Allocates buffers, charged to `account` and `tag`, records the uploads, and submits copies of
   /// arrays. `tag` may be null.
   /// Errors: out_of_memory, over_budget, invalid_argument (a buffer of another device),
@@ -70,13 +66,13 @@ class Binding {
   void join_launch(const Binding& first, std::uint32_t number);
   /// Returns the grid of one step.
   Extent3 items(std::size_t call) const noexcept {
-    Extent3 items = job_[call].items();
+    Extent3 items = calls_[call].items();
     items.z *= launch_;
     return items;
   }
   /// Returns the arguments of one step.
   const Arguments& arguments(std::size_t call) const {
-    return bound_.empty() ? job_[call].arguments() : bound_[call];
+    return bound_.empty() ? calls_[call].arguments() : bound_[call];
   }
   /// Records the downloads of the host memory that the job writes.
   void downloads(device::Lane& lane);
@@ -86,6 +82,12 @@ class Binding {
   /// work may be in flight until `end`: later users of these elements on the device wait for that.
   void invalidate(const Error& error, bool began, const device::TimelinePoint& end);
 
+  const Device& device() const noexcept { return device_; }
+  /// Returns whether the device uses memory of the host in place.
+  bool is_in_place() const noexcept { return is_in_place_; }
+  bool uses_arrays() const noexcept { return !arrays_.empty(); }
+  /// Returns whether the launch of another job runs its call.
+  bool has_joined() const noexcept { return launch_ == 0; }
   Bytes transferred() const { return transferred_; }
   /// Returns the bytes that `downloads` transfers.
   Bytes returning() const;
@@ -96,20 +98,6 @@ class Binding {
   static void clear(device::Lane& lane, const std::shared_ptr<device::BufferBase>& buffer,
                     std::uint64_t offset, std::uint64_t bytes);
 
-  struct Region {  // a range of host memory, with its buffer
-    std::byte* first = nullptr;
-    std::byte* last = nullptr;
-    bool upload = false;  ///< a kernel reads it, or writes a part of it
-    bool download = false;
-    bool is_set = false;              ///< another job of the launch uploads or clears it
-    std::uint32_t copies = 1;         ///< of the range in `buffer`, one for each job of a launch
-    std::uint64_t buffer_offset = 0;  ///< of the range, in bytes
-    std::shared_ptr<device::BufferBase> buffer = nullptr;
-
-    /// Returns the element of the buffer at which an operand in this range begins.
-    /// Errors: invalid_argument (the operand begins between two elements).
-    Result<std::uint64_t> element_of(const Operand& operand) const;
-  };
   struct Use {  // of one array by the job
     data::ArrayState* array = nullptr;
     bool reads = false;                                     ///< contents from before the job
@@ -130,21 +118,22 @@ class Binding {
   Result<void> fill(device::Lane& lane, Instant until);
   Bytes copy(device::Lane& lane, const Use& use, const std::shared_ptr<device::BufferBase>& replica) const;
   void end_fills() noexcept;
-  Result<void> bind_operand(Operand& operand, device::Lane& lane);
-  Result<std::shared_ptr<device::BufferBase>> allocate(Bytes bytes, bool is_overwritten);
+  Result<void> upload(device::Lane& lane, device::BufferRequest& charges);
+  bool binds() const noexcept;
+  Result<void> bind_calls(device::Lane& lane, device::BufferRequest& charges);
+  Result<void> bind_scratch(Operand& operand, device::Lane& lane, device::BufferRequest& charges);
 
-  const Job& job_;
+  const Calls calls_;
   const Device device_;
-  std::shared_ptr<silicon::MemoryAccount> account_, tag_;
   pool::Reservation reserved_;
-  bool in_place_;
-  detail::InlineList<Arguments, 1> bound_;  // empty if the arguments of the job are used as they are
-  detail::InlineList<Region, 4> regions_;
+  const bool is_in_place_;
+  /// Jobs in the launch that this one begins; 0: it has joined the launch of another one.
+  std::uint32_t launch_ = 1;
+  detail::InlineList<Arguments, 1> bound_;  // empty if the arguments of the calls are used as they are
+  detail::InlineList<Region, 4> regions_;   // in ascending order
   detail::InlineList<Use, 2> arrays_;
   std::vector<std::pair<std::uint64_t, std::shared_ptr<device::BufferBase>>> scratch_;
   Bytes transferred_;
-  std::uint32_t launch_ =
-      1;  // jobs in the launch that this one begins; 0: it has joined the launch of another one
 };
 
 struct Binding::Operands {
@@ -152,12 +141,4 @@ struct Binding::Operands {
   detail::InlineList<Region, 4> regions = {};
 };
 
-/// Checks operands that callers filled in themselves: no number wraps, no operand ends outside of
-/// its memory.
-/// Errors: invalid_argument.
-Result<void> check_operands(const Job& job);
-
-/// Returns the bytes of all operands of a job, each counted once, without scratch.
-Bytes size_of(const Job& job);
-
-}  // namespace wye::scheduler
+}  // namespace wye::flight

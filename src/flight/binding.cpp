@@ -1,81 +1,17 @@
-#include "scheduler/binding.hpp"
+#include "flight/binding.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "base/internals.hpp"
 #include "base/text.hpp"
 
-namespace wye::inline v0::scheduler {
+namespace wye::inline v0::flight {
 namespace {
-
-template <class F>
-void each_operand(const Job& job, F f) {
-  for (std::size_t c = 0; c < job.size(); ++c)
-    for (const Operand& operand : job[c].arguments()) f(operand);
-}
-
-/// Returns the first operand of a job with `is_wanted`, or null.
-template <class F>
-const Operand* find_operand(const Job& job, F is_wanted) {
-  for (std::size_t c = 0; c < job.size(); ++c)
-    for (const Operand& operand : job[c].arguments())
-      if (is_wanted(operand)) return &operand;
-  return nullptr;
-}
-
-std::byte* begin_of(const Operand& operand) { return static_cast<std::byte*>(operand.data); }
-std::byte* end_of(const Operand& operand) { return begin_of(operand) + operand.bytes().count; }
-
-/// Returns why an operand is invalid, as the rest of a sentence that begins with its name.
-std::optional<std::string> operand_error(const Operand& operand) {
-  switch (operand.kind) {
-    case Operand::Kind::none: return " has no kind; expected an operand.";
-    case Operand::Kind::address:
-      if (!operand.object) return " is the address of an empty buffer handle.";
-      return std::nullopt;
-    case Operand::Kind::value:
-      if (operand.value().data() || operand.size == 0) return std::nullopt;
-      return base::text(" is a value of {} bytes with a null pointer.", operand.size);
-    case Operand::Kind::host:
-    case Operand::Kind::buffer:
-    case Operand::Kind::array:
-    case Operand::Kind::scratch: break;
-    default: return base::text(" has an unknown kind ({}).", static_cast<unsigned>(operand.kind));
-  }
-  if (operand.kind == Operand::Kind::array && !operand.object) return " is an empty array handle.";
-  if (operand.kind == Operand::Kind::array && operand.count == AnyArray::beyond)
-    return base::text(" is a slice that ends beyond its array ({} elements).",
-                      static_cast<const data::ArrayState&>(*operand.object).count());
-  if (operand.size == 0) return " has an element size of 0 bytes; expected at least 1.";
-  std::uint64_t first = 0, bytes = 0, last = 0;
-  const std::uint64_t begin = operand.kind == Operand::Kind::host
-                                  ? std::uint64_t{reinterpret_cast<std::uintptr_t>(operand.data)}
-                                  : std::uint64_t{0};
-  if (__builtin_mul_overflow(operand.offset, std::uint64_t{operand.size}, &first) ||
-      __builtin_mul_overflow(operand.count, std::uint64_t{operand.size}, &bytes) ||
-      __builtin_add_overflow(first, bytes, &last) || __builtin_add_overflow(begin, last, &last) ||
-      bytes > static_cast<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max()))
-    return base::text(" ({} elements of {} bytes from element {}) exceeds the address space.", operand.count,
-                      operand.size, operand.offset);
-  if (operand.kind == Operand::Kind::host && !operand.data && operand.count != 0)
-    return base::text(" ({} elements of host memory) is a null pointer.", operand.count);
-  if (operand.kind != Operand::Kind::array) return std::nullopt;
-  const auto& array = static_cast<const data::ArrayState&>(*operand.object);
-  if (operand.size != array.element_size())
-    return base::text(" has an element size of {} bytes; the elements of its array have {}.", operand.size,
-                      array.element_size());
-  if (operand.offset > array.count() || operand.count > array.count() - operand.offset)
-    return base::text(" ({} elements from element {}) exceeds its array ({} elements).", operand.count,
-                      operand.offset, array.count());
-  return std::nullopt;
-}
 
 /// Returns whether parameter `i` of a call's kernel is batchable: `Kernel::Options::batchable`.
 bool is_batchable(const Call& call, std::size_t i) noexcept {
@@ -83,7 +19,7 @@ bool is_batchable(const Call& call, std::size_t i) noexcept {
 }
 
 /// Returns the number of the operand of a call that is a range of host memory.
-std::size_t operand_of(const Call& call, const Binding::Region& region) noexcept {
+std::size_t operand_of(const Call& call, const Region& region) noexcept {
   std::size_t i = 0;
   while (call.arguments()[i].kind != Operand::Kind::host || begin_of(call.arguments()[i]) != region.first ||
          call.arguments()[i].count == 0)
@@ -91,48 +27,32 @@ std::size_t operand_of(const Call& call, const Binding::Region& region) noexcept
   return i;
 }
 
+/// Returns whether one launch can have both operands, each of the call of one job. Those of a
+/// batchable parameter may differ.
+bool fits_launch(const Operand& a, const Operand& b, bool is_batchable) noexcept {
+  if (a.kind != b.kind || a.count != b.count || a.size != b.size) return false;
+  if (is_batchable) return borrows_memory(a);
+  if (a.kind == Operand::Kind::value) return std::ranges::equal(a.value(), b.value());
+  return a.data == b.data && a.object == b.object && a.offset == b.offset && a.id == b.id;
+}
+
 }  // namespace
 
-Result<void> check_operands(const Job& job) {
-  for (std::size_t c = 0; c < job.size(); ++c)
-    for (std::size_t i = 0; i < job[c].arguments().size(); ++i)
-      if (auto wrong = operand_error(job[c].arguments()[i]))
-        return base::invalid(base::text("Argument {} of '{}'{}", i + 1, job[c].name(), *wrong));
-  return {};
-}
-
-Bytes size_of(const Job& job) {
-  Bytes sum;
-  each_operand(job, [&](const Operand& operand) {
-    const bool host = operand.kind == Operand::Kind::host;
-    if (!host && operand.kind != Operand::Kind::array && operand.kind != Operand::Kind::buffer) return;
-    // Jobs have few operands: comparing each with those before it is cheaper than a set.
-    const bool is_first = &operand == find_operand(job, [&](const Operand& other) {
-      return other.kind == operand.kind &&
-             (host ? other.data == operand.data
-                   : other.object == operand.object && other.offset == operand.offset);
-    });
-    if (is_first && __builtin_add_overflow(sum.count, operand.bytes().count, &sum.count))
-      sum.count = ~std::uint64_t{0};
-  });
-  return sum;
-}
-
-Binding::Binding(const Job& job, const Device& device, const Operands* operands)
-    : job_(job), device_(device), in_place_(device.info().features.has(Feature::host_memory)) {
+Binding::Binding(Calls calls, const Device& device, const Operands* operands)
+    : calls_(calls), device_(device), is_in_place_(device.info().features.has(Feature::host_memory)) {
   if (operands) {
     regions_ = operands->regions;
     arrays_ = operands->arrays;
     return;
   }
   find_arrays();
-  if (!in_place_) find_regions();
+  if (!is_in_place_) find_regions();
 }
 
 Binding::Operands Binding::operands() && { return {std::move(arrays_), std::move(regions_)}; }
 
 void Binding::find_regions() {
-  each_operand(job_, [&](const Operand& operand) {
+  each_operand(calls_, [&](const Operand& operand) {
     if (!borrows_memory(operand)) return;
     regions_.push_back({.first = begin_of(operand), .last = end_of(operand)});
   });
@@ -150,7 +70,7 @@ void Binding::find_regions() {
   // A region is not uploaded if its first user overwrites all of it.
   for (Region& region : regions_) {
     bool first = true;
-    each_operand(job_, [&](const Operand& operand) {
+    each_operand(calls_, [&](const Operand& operand) {
       if (!borrows_memory(operand)) return;
       if (begin_of(operand) < region.first || end_of(operand) > region.last) return;
       const bool overwrites = operand.access == Access::write && begin_of(operand) == region.first &&
@@ -163,7 +83,7 @@ void Binding::find_regions() {
 }
 
 void Binding::find_arrays() {
-  each_operand(job_, [&](const Operand& operand) {
+  each_operand(calls_, [&](const Operand& operand) {
     if (operand.kind != Operand::Kind::array) return;
     auto* array = static_cast<data::ArrayState*>(operand.object.get());
     Use* use = std::find_if(arrays_.begin(), arrays_.end(), [&](const Use& u) { return u.array == array; });
@@ -182,7 +102,7 @@ void Binding::find_arrays() {
 /// Returns the size of the scratch buffer `id`. Its first operand may be a slice of it.
 std::uint64_t Binding::scratch_bytes(std::uint64_t id) const {
   std::uint64_t bytes = 0;
-  each_operand(job_, [&](const Operand& other) {
+  each_operand(calls_, [&](const Operand& other) {
     if (other.kind == Operand::Kind::scratch && other.id == id)
       bytes = std::max(bytes, (other.offset + other.count) * other.size);
   });
@@ -195,36 +115,36 @@ pool::WorkingSet Binding::working_set() {
     if (__builtin_add_overflow(sum.count, bytes, &sum.count)) sum.count = ~std::uint64_t{0};
   };
   for (const Region& region : regions_)
-    if (!region.buffer) add(set.own, static_cast<std::uint64_t>(region.last - region.first));
-  each_operand(job_, [&](const Operand& operand) {
+    if (!region.buffer) add(set.own, region.bytes());
+  each_operand(calls_, [&](const Operand& operand) {
     if (operand.kind != Operand::Kind::scratch) return;
-    const bool is_first = &operand == find_operand(job_, [&](const Operand& other) {
+    const bool is_first = &operand == find_operand(calls_, [&](const Operand& other) {
       return other.kind == Operand::Kind::scratch && other.id == operand.id;
     });
     if (is_first) add(set.own, scratch_bytes(operand.id));
   });
   for (Use& use : arrays_) {
-    if (!in_place_) use.replica = use.array->replica_on(*base::state_of(device_));
+    if (!is_in_place_) use.replica = use.array->replica_on(*base::state_of(device_));
     if (!use.replica && !use.array->has_replica_on(*base::state_of(device_)))
       add(set.replicas, use.array->bytes().count);
   }
   return set;
 }
 
-Result<void> Binding::fetch(Instant until) {
+Result<void> Binding::fetch(Instant until, std::string_view job) {
   for (Use& use : arrays_) {  // first, because memory for one array must not be that of the next
     if (!use.written.empty() && !std::exchange(use.is_writing, true)) use.array->begin_write();
-    if (!in_place_) use.replica = use.array->replica_on(*base::state_of(device_));
+    if (!is_in_place_) use.replica = use.array->replica_on(*base::state_of(device_));
   }
   for (Use& use : arrays_) {
-    if (in_place_)
+    if (is_in_place_)
       if (auto charged = use.array->charge_host(&reserved_.replicas); !charged)
         return std::move(charged).error();
     if (!use.reads) continue;
     if (auto failure = use.array->failure(use.needed))
-      return failure->with_context(base::text("while job '{}' read an array that has failed", job_.name()));
+      return failure->with_context(base::text("while job '{}' read an array that has failed", job));
     use.missing = use.needed;
-    if (!in_place_) {
+    if (!is_in_place_) {
       auto placed = use.array->on_device(*base::state_of(device_), use.needed, data::ArrayState::Room::make,
                                          &reserved_.replicas);
       if (!placed) return std::move(placed).error();
@@ -241,26 +161,17 @@ Result<void> Binding::fetch(Instant until) {
 }
 
 bool Binding::can_share_launch(const Binding& other) const noexcept {
-  const Call& call = job_[0];
-  const Call& next = other.job_[0];
+  const Call& call = calls_[0];
+  const Call& next = other.calls_[0];
   const detail::Programs& programs = base::programs_of(call);
   if (programs.size() != 1 || base::programs_of(next).size() != 1) return false;  // variants
   if (programs[0] != base::programs_of(next)[0] || programs[0]->batchable() == 0) return false;
   if (call.items() != next.items() || call.items().z != 1) return false;
-  const Arguments& mine = call.arguments();
   std::size_t ranges = 0;
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const Operand& a = mine[i];
-    const Operand& b = next.arguments()[i];
-    if (a.kind != b.kind || a.count != b.count || a.size != b.size) return false;
-    if (a.kind == Operand::Kind::host) ranges += a.count != 0 ? 1 : 0;
-    if (is_batchable(call, i)) {
-      if (a.kind != Operand::Kind::host || a.count == 0) return false;
-    } else if (a.kind == Operand::Kind::value) {
-      if (!std::ranges::equal(a.value(), b.value())) return false;
-    } else if (a.data != b.data || a.object != b.object || a.offset != b.offset || a.id != b.id) {
-      return false;
-    }
+  for (std::size_t i = 0; i < call.arguments().size(); ++i) {
+    const Operand& operand = call.arguments()[i];
+    if (!fits_launch(operand, next.arguments()[i], is_batchable(call, i))) return false;
+    if (borrows_memory(operand)) ++ranges;
   }
   // Operands that overlap share a range: their places in the memory of several jobs would differ.
   return regions_.size() == ranges && other.regions_.size() == ranges;
@@ -269,31 +180,22 @@ bool Binding::can_share_launch(const Binding& other) const noexcept {
 void Binding::begin_launch(std::uint32_t jobs) {
   launch_ = jobs;
   for (Region& region : regions_)
-    if (is_batchable(job_[0], operand_of(job_[0], region))) region.copies = jobs;
+    if (is_batchable(calls_[0], operand_of(calls_[0], region))) region.copies = jobs;
 }
 
 void Binding::join_launch(const Binding& first, std::uint32_t number) {
   launch_ = 0;
   for (Region& region : regions_) {
     const auto same_operand = [&](const Region& other) {
-      return operand_of(job_[0], region) == operand_of(first.job_[0], other);
+      return operand_of(calls_[0], region) == operand_of(first.calls_[0], other);
     };
     const Region& of_first = *std::find_if(first.regions_.begin(), first.regions_.end(), same_operand);
     region.buffer = of_first.buffer;
     if (of_first.copies == 1)
       region.is_set = true;  // all jobs have the same operand
     else
-      region.buffer_offset = static_cast<std::uint64_t>(region.last - region.first) * number;
+      region.buffer_offset = region.bytes() * number;
   }
-}
-
-Result<std::shared_ptr<device::BufferBase>> Binding::allocate(Bytes bytes, bool is_overwritten) {
-  return base::state_of(device_)->allocate({.bytes = bytes,
-                                            .use = device::MemoryUse::device,
-                                            .account = account_,
-                                            .tag = tag_,
-                                            .reserved = &reserved_.own,
-                                            .is_overwritten = is_overwritten});
 }
 
 void Binding::clear(device::Lane& lane, const std::shared_ptr<device::BufferBase>& buffer,
@@ -332,8 +234,8 @@ Bytes Binding::copy(device::Lane& lane, const Use& use,
   return sum;
 }
 
-bool Binding::may_prefetch(const Job& job, const Device& device) noexcept {
-  return find_operand(job, [&](const Operand& operand) {
+bool Binding::may_prefetch(const Calls& calls, const Device& device) noexcept {
+  return find_operand(calls, [&](const Operand& operand) {
     return operand.kind == Operand::Kind::array && operand.access != Access::write &&
            !static_cast<data::ArrayState*>(operand.object.get())
                 ->is_valid_on(*base::state_of(device), {operand.offset, operand.offset + operand.count});
@@ -341,7 +243,7 @@ bool Binding::may_prefetch(const Job& job, const Device& device) noexcept {
 }
 
 Bytes Binding::prefetch(pool::Pool& pool) {
-  if (in_place_) return {};
+  if (is_in_place_) return {};
   device::DeviceBase& device = *base::state_of(device_);
   std::optional<Lease> lease;
   Bytes sum;
@@ -417,126 +319,100 @@ void Binding::end_fills() noexcept {
 
 Result<void> Binding::bind(device::Lane& lane, std::shared_ptr<silicon::MemoryAccount> account,
                            std::shared_ptr<silicon::MemoryAccount> tag, Instant until) {
-  account_ = std::move(account);
-  tag_ = std::move(tag);
   if (reserved_.own.bytes() != Bytes{})
-    if (auto ok = reserved_.own.narrow(account_); !ok) return ok;
+    if (auto ok = reserved_.own.narrow(account); !ok) return ok;
   struct Unused {  // is not needed after this call
     pool::Reservation& reserved;
     ~Unused() { reserved = {}; }
   } const unused{reserved_};
-  if (!in_place_)
+  if (!is_in_place_)
     if (auto filled = fill(lane, until); !filled) return filled;
+  device::BufferRequest charges{.bytes = {},
+                                .use = device::MemoryUse::device,
+                                .account = std::move(account),
+                                .tag = std::move(tag),
+                                .reserved = &reserved_.own};
+  if (auto ok = upload(lane, charges); !ok) return ok;
+  if (has_joined() || !binds()) return {};
+  return bind_calls(lane, charges);
+}
+
+/// Allocates the buffers of host memory, and records the uploads to them.
+Result<void> Binding::upload(device::Lane& lane, device::BufferRequest& charges) {
+  if (regions_.empty()) return {};
+  device::DeviceBase& device = *base::state_of(device_);
   // An element that a kernel does not write, against its declaration, keeps the caller's value if
   // that costs as little as clearing it. It never has contents of another buffer.
-  const bool keeps_values = base::state_of(device_)->has_unified_memory();
+  const bool keeps_values = device.has_unified_memory();
   for (Region& region : regions_) {
-    const std::span<const std::byte> bytes(region.first, region.last);
     if (!region.buffer) {
-      auto buffer = allocate(Bytes{bytes.size()} * region.copies, true);
+      charges.bytes = Bytes{region.bytes()} * region.copies;
+      charges.is_overwritten = true;
+      auto buffer = device.allocate(charges);
       if (!buffer) return std::move(buffer).error();
       region.buffer = std::move(*buffer);
     }
     if (region.is_set || (!region.upload && !keeps_values)) continue;
-    lane.upload(bytes, {region.buffer, Bytes{region.buffer_offset}, Bytes{bytes.size()}});
-    transferred_ += Bytes{bytes.size()};
+    const Bytes bytes{region.bytes()};
+    lane.upload({region.first, bytes.count}, {region.buffer, Bytes{region.buffer_offset}, bytes});
+    transferred_ += bytes;
   }
   for (const Region& region : regions_)  // last: large uploads are submitted in parts if they come first
     if (!region.is_set && !region.upload && !keeps_values)
-      clear(lane, region.buffer, region.buffer_offset,
-            static_cast<std::uint64_t>(region.last - region.first));
-  if (launch_ == 0) return {};
-  const bool binds = find_operand(job_, [&](const Operand& operand) {
+      clear(lane, region.buffer, region.buffer_offset, region.bytes());
+  return {};
+}
+
+/// Returns whether an argument is replaced by memory on the device.
+bool Binding::binds() const noexcept {
+  return find_operand(calls_, [&](const Operand& operand) {
     return operand.kind == Operand::Kind::array || operand.kind == Operand::Kind::scratch ||
-           (operand.kind == Operand::Kind::host && !in_place_);
+           (operand.kind == Operand::Kind::host && !is_in_place_);
   });
-  if (!binds) return {};
-  bound_.reserve(job_.size());
-  for (std::size_t c = 0; c < job_.size(); ++c) {
-    bound_.push_back(job_[c].arguments());
+}
+
+/// Copies the arguments of the calls, with the memory on the device.
+Result<void> Binding::bind_calls(device::Lane& lane, device::BufferRequest& charges) {
+  device::DeviceBase& device = *base::state_of(device_);
+  const std::span<const Region> regions(regions_.begin(), regions_.size());
+  bound_.reserve(calls_.size());
+  for (std::size_t c = 0; c < calls_.size(); ++c) {
+    bound_.push_back(calls_[c].arguments());
     for (std::size_t i = 0; i < bound_[c].size(); ++i) {
-      if (auto ok = bind_operand(bound_[c][i], lane); !ok)
-        return ok.error().with_context(
-            base::text("while preparing argument {} of '{}'", i + 1, job_[c].name()));
-      if (launch_ > 1 && is_batchable(job_[c], i)) bound_[c][i].count *= launch_;
+      Operand& operand = bound_[c][i];
+      auto ok = operand.kind == Operand::Kind::scratch ? bind_scratch(operand, lane, charges)
+                                                       : bind_operand(operand, device, regions, charges);
+      if (!ok)
+        return std::move(ok).error().with_context(
+            base::text("while preparing argument {} of '{}'", i + 1, calls_[c].name()));
+      if (launch_ > 1 && is_batchable(calls_[c], i)) operand.count *= launch_;
     }
   }
   return {};
 }
 
-Result<std::uint64_t> Binding::Region::element_of(const Operand& operand) const {
-  const auto offset = static_cast<std::uint64_t>(begin_of(operand) - first);
-  if (offset % operand.size == 0) return offset / operand.size;
-  return Error(
-      Errc::invalid_argument,
-      base::text("The argument overlaps another argument at an offset ({} bytes) that is not a multiple of "
-                 "its element size ({} bytes).",
-                 offset, operand.size));
-}
-
-Result<void> Binding::bind_operand(Operand& operand, device::Lane& lane) {
-  const auto to_buffer = [&](std::shared_ptr<device::BufferBase> buffer, std::uint64_t first_element) {
-    operand.kind = Operand::Kind::buffer;
-    operand.object = std::move(buffer);
-    operand.offset = first_element;
-    operand.data = nullptr;
-  };
-  switch (operand.kind) {
-    case Operand::Kind::host: {
-      if (in_place_) return {};
-      if (operand.count == 0) {
-        auto empty = allocate(Bytes{0}, true);
-        if (!empty) return std::move(empty).error();
-        to_buffer(std::move(*empty), 0);
-        return {};
-      }
-      const auto region = std::find_if(regions_.begin(), regions_.end(),
-                                       [&](const Region& r) { return begin_of(operand) < r.last; });
-      const auto element = region->element_of(operand);
-      if (!element) return element.error();
-      to_buffer(region->buffer, *element);
-      return {};
-    }
-    case Operand::Kind::scratch: {
-      auto found = std::find_if(scratch_.begin(), scratch_.end(),
-                                [&](const auto& s) { return s.first == operand.id; });
-      if (found == scratch_.end()) {
-        // A fill among the job's commands needs no submission of its own.
-        const bool fills = !base::state_of(device_)->has_unified_memory();
-        const std::uint64_t bytes = scratch_bytes(operand.id);
-        auto buffer = allocate(Bytes{bytes}, fills);
-        if (!buffer) return std::move(buffer).error();
-        if (fills) clear(lane, *buffer, 0, bytes);
-        found = scratch_.insert(scratch_.end(), {operand.id, std::move(*buffer)});
-      }
-      to_buffer(found->second, operand.offset);
-      return {};
-    }
-    case Operand::Kind::array: {
-      auto& array = static_cast<data::ArrayState&>(*operand.object);
-      if (in_place_) {
-        operand.kind = Operand::Kind::host;
-        operand.data = array.host_memory() + operand.offset * operand.size;
-        operand.object.reset();
-        return {};
-      }
-      auto placed = array.on_device(*base::state_of(device_), {});
-      if (!placed) return std::move(placed).error();
-      to_buffer(std::move(placed->buffer), operand.offset);
-      return {};
-    }
-    case Operand::Kind::buffer:
-    case Operand::Kind::address:
-    case Operand::Kind::value:
-    case Operand::Kind::none: break;
+Result<void> Binding::bind_scratch(Operand& operand, device::Lane& lane, device::BufferRequest& charges) {
+  auto found =
+      std::find_if(scratch_.begin(), scratch_.end(), [&](const auto& s) { return s.first == operand.id; });
+  if (found == scratch_.end()) {
+    device::DeviceBase& device = *base::state_of(device_);
+    // A fill among the job's commands needs no submission of its own.
+    const bool fills = !device.has_unified_memory();
+    charges.bytes = Bytes{scratch_bytes(operand.id)};
+    charges.is_overwritten = fills;
+    auto buffer = device.allocate(charges);
+    if (!buffer) return std::move(buffer).error();
+    if (fills) clear(lane, *buffer, 0, charges.bytes.count);
+    found = scratch_.insert(scratch_.end(), {operand.id, std::move(*buffer)});
   }
+  set_buffer(operand, found->second, operand.offset);
   return {};
 }
 
 Bytes Binding::returning() const {
   Bytes sum;
   for (const Region& region : regions_)
-    if (region.download) sum += Bytes{static_cast<std::uint64_t>(region.last - region.first)};
+    if (region.download) sum += Bytes{region.bytes()};
   return sum;
 }
 
@@ -553,12 +429,12 @@ void Binding::publish() {
   end_fills();
   for (const Use& use : arrays_)
     if (!use.written.empty())
-      use.array->mark_written_on(in_place_ ? nullptr : base::state_of(device_).get(), use.written);
+      use.array->mark_written_on(is_in_place_ ? nullptr : base::state_of(device_).get(), use.written);
 }
 
 void Binding::invalidate(const Error& error, bool began, const device::TimelinePoint& end) {
   end_fills();
-  const device::DeviceBase* here = in_place_ ? nullptr : base::state_of(device_).get();
+  const device::DeviceBase* here = is_in_place_ ? nullptr : base::state_of(device_).get();
   for (Use& use : arrays_) {
     if (!began || use.written.empty()) continue;
     if (use.array->valid_elsewhere(here, use.written))
@@ -570,4 +446,4 @@ void Binding::invalidate(const Error& error, bool began, const device::TimelineP
   }
 }
 
-}  // namespace wye::scheduler
+}  // namespace wye::flight
