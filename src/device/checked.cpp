@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "device/native.hpp"
+#include "device/stamps.hpp"
 
 namespace wye::inline v0::device {
 namespace {
@@ -218,6 +219,12 @@ class DispatchCheck {
   const std::string& id_;
 };
 
+Result<void> check_stamps(const StampsBase& stamps, const DeviceBase& device) {
+  if (stamps.device().get() == &device) return {};
+  return base::invalid(base::text("Stamps in a recording are of another device ('{}'); the lane is on '{}'.",
+                                  stamps.device()->info().id, device.info().id));
+}
+
 Result<void> check_command(const Recording& recording, const Command& command, const DeviceBase& device) {
   const std::span<const Operand> operands = recording.operands(command);
   switch (command.kind) {
@@ -238,6 +245,8 @@ Result<void> check_command(const Recording& recording, const Command& command, c
       return check_fill(operands[0], device);
     case Command::Kind::release:
     case Command::Kind::acquire: return check_memory(operands[0], "Memory of a release or acquire", device);
+    case Command::Kind::stamp_begin:
+    case Command::Kind::stamp_end: return check_stamps(recording.stamps_of(command), device);
     case Command::Kind::dispatch:
       if (!command.executable)
         return base::invalid(base::text("A dispatch on '{}' has no executable.", device.info().id));
@@ -322,6 +331,10 @@ Result<void> check(const Recording& recording, const DeviceBase& device) {
   if (!recording.closed())
     return base::invalid(
         base::text("A recording for '{}' is still open: close it before it is submitted.", device.info().id));
+  if (!recording.has_stamps_in_pairs())
+    return base::invalid(
+        base::text("A recording for '{}' takes a stamp out of order: each begin has one end after it.",
+                   device.info().id));
   for (const Command& command : recording.commands())
     if (auto right = check_command(recording, command, device); !right) return right;
   return {};

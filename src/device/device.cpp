@@ -10,6 +10,7 @@
 #include "device/backend.hpp"
 #include "device/pending_signals.hpp"
 #include "device/processor.hpp"
+#include "device/stamps.hpp"
 #include "silicon/memory_account.hpp"
 
 namespace wye::inline v0::device {
@@ -273,6 +274,10 @@ Monitoring DeviceBase::monitor() {
 
 Result<std::vector<std::byte>> DeviceBase::driver_code() { return std::vector<std::byte>(); }
 Result<void> DeviceBase::preload(std::span<const std::byte>) { return {}; }
+
+Result<std::shared_ptr<StampsBase>> DeviceBase::create_stamps() {
+  return Error(Errc::unsupported, base::text("Device '{}' has no clock for stamps.", info_.id));
+}
 
 std::shared_ptr<ReplayBase> DeviceBase::create_replay() {
   return std::make_shared<ReplayBase>(shared_from_this());

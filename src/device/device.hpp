@@ -34,6 +34,7 @@
 namespace wye::inline v0::device {
 
 class NativeInterop;
+class StampsBase;
 
 /// Returns the features of `needs` that a device lacks, for sentences: "int64, and float16, which
 /// failed its check".
@@ -159,6 +160,10 @@ class DeviceBase : public std::enable_shared_from_this<DeviceBase> {
   virtual Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions& options = {}) = 0;
   /// Creates an empty object that can keep this driver's form of a recording.
   virtual std::shared_ptr<ReplayBase> create_replay();
+  /// Creates stamps for lanes of this device.
+  /// Errors: unsupported (the device has no clock; without an override none has), out_of_memory,
+  ///         device_lost.
+  virtual Result<std::shared_ptr<StampsBase>> create_stamps();
   /// Creates a timeline with value 0. The host signals it; lanes of this device wait for it.
   virtual Result<std::shared_ptr<Timeline>> create_timeline() = 0;
   /// Returns access to the driver's own objects; null if there is no driver.

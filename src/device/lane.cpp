@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "device/checked.hpp"
 #include "device/pending_signals.hpp"
+#include "device/stamps.hpp"
 
 namespace wye::inline v0::device {
 
@@ -83,6 +84,14 @@ void Lane::dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arg
   if (Recording* recording = open()) recording->dispatch(executable, arguments, items);
 }
 
+void Lane::stamp_begin(const std::shared_ptr<StampsBase>& stamps) {
+  if (Recording* recording = open()) recording->stamp_begin(stamps);
+}
+
+void Lane::stamp_end(const std::shared_ptr<StampsBase>& stamps) {
+  if (Recording* recording = open()) recording->stamp_end(stamps);
+}
+
 void Lane::wait_for(TimelinePoint point) {
   submit_recorded({}, false);
   if (ended()) return;
@@ -135,12 +144,16 @@ void Lane::submit_open(Submission submission) {
 }
 
 void Lane::submit_to_base(const Submission& submission) {
+  const std::span<const std::shared_ptr<StampsBase>> stamps = submission.recording->stamps();
+  for (const auto& one : stamps) one->forget();
   try {
     auto value = base_->submit(submission);
     if (value)
       last_ = *value;
     else
       fail(value.error());
+    if (value)
+      for (const auto& one : stamps) one->note(last());
   } catch (const std::bad_alloc&) {
     fail(no_memory_);
   }

@@ -45,6 +45,11 @@ class Lane {
   void copy(const BufferRange& source, const BufferRange& target);
   void fill(const BufferRange& target, std::uint32_t pattern);
   void dispatch(const std::shared_ptr<ExecutableBase>& executable, const Arguments& arguments, Extent3 items);
+  /// Take the time around the commands between them, for `StampsBase::read` after their submission
+  /// has completed. Both are in one submission: `wait_for`, `signal` and `submit` end it. Null
+  /// stamps have no effect.
+  void stamp_begin(const std::shared_ptr<StampsBase>& stamps);
+  void stamp_end(const std::shared_ptr<StampsBase>& stamps);
   /// Releases shared memory to another driver, with all writes of this lane, until `acquire`. The
   /// caller orders the work of the two devices.
   void release(const BufferRange& memory);

@@ -1,11 +1,13 @@
 #include "device/recording.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "base/text.hpp"
 #include "device/buffer.hpp"
 #include "device/executable.hpp"
+#include "device/stamps.hpp"
 
 namespace wye::inline v0::device {
 namespace {
@@ -121,6 +123,37 @@ void Recording::dispatch(std::shared_ptr<ExecutableBase> executable, const Argum
   }
 }
 
+void Recording::stamp_begin(std::shared_ptr<StampsBase> stamps) {
+  if (!stamps) return;
+  if (closed_) {
+    misused_ = true;
+    return;
+  }
+  const auto is_same = [&](std::uint32_t i) { return stamps_[i] == stamps; };
+  has_unpaired_stamp_ |= std::any_of(open_stamps_.begin(), open_stamps_.end(), is_same);
+  const auto index = static_cast<std::uint32_t>(stamps_.size());
+  stamps_.push_back(std::move(stamps));
+  open_stamps_.push_back(index);  // before the command: if there is no memory for it, the pair is open
+  Command* command = add(Command::Kind::stamp_begin);
+  command->is_ordered = true;
+  command->pattern = index;
+}
+
+void Recording::stamp_end(const std::shared_ptr<StampsBase>& stamps) {
+  if (!stamps) return;
+  Command* command = add(Command::Kind::stamp_end);
+  if (!command) return;
+  const auto open = std::find_if(open_stamps_.begin(), open_stamps_.end(),
+                                 [&](std::uint32_t i) { return stamps_[i] == stamps; });
+  if (open == open_stamps_.end()) {  // `checked` refuses the recording
+    has_unpaired_stamp_ = true;
+    commands_.pop_back();
+    return;
+  }
+  command->pattern = *open;
+  open_stamps_.erase(open);
+}
+
 /// Sets the access of memory to the access of the kernel. If the operand allows less, its access
 /// stays, and the checked decorator refuses it.
 void Recording::declare(const Command& command, std::size_t slot, Operand& operand) {
@@ -177,17 +210,23 @@ void Recording::close() {
 void Recording::assign(const Recording& other) {
   commands_ = other.commands_;
   operands_ = other.operands_;
+  stamps_ = other.stamps_;
+  open_stamps_ = other.open_stamps_;
   revision_ = other.revision_;
   closed_ = other.closed_;
   misused_ = other.misused_;
+  has_unpaired_stamp_ = other.has_unpaired_stamp_;
 }
 
 void Recording::clear() noexcept {
   commands_.clear();
   operands_.clear();
+  stamps_.clear();
+  open_stamps_.clear();
   planner_.clear();
   closed_ = false;
   misused_ = false;
+  has_unpaired_stamp_ = false;
 }
 
 bool unused(const std::shared_ptr<Recording>& recording) noexcept {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "device/doubles.hpp"
+#include "device/stamps.hpp"
 
 namespace wye::test {
 namespace {
@@ -52,6 +53,51 @@ TEST_CASE("commands after a wait_for are a separate submission", "[device]") {
   CHECK(f.base->given[0].waits.empty());
   CHECK(f.base->given[1].waits == std::vector<std::uint64_t>{5, 6});
   CHECK(f.base->given[2].waits.empty());
+}
+
+TEST_CASE("a lane notes the submission of stamps, and a refused submission leaves no times", "[device]") {
+  LaneFixture f;
+  const auto stamps = f.device->create_stamps().value();
+  const auto record = [&] {
+    f.lane.stamp_begin(stamps);
+    f.lane.fill(range(f.buffer), 1);
+    f.lane.stamp_end(stamps);
+    f.lane.submit();
+  };
+  record();
+  CHECK_FALSE(stamps->read());
+  f.base->finish(1);
+  CHECK(stamps->read());
+  record();
+  CHECK_FALSE(stamps->read());
+  f.base->finish(1);
+  CHECK(stamps->read());
+  f.base->refuse = Error(Errc::out_of_memory, "No room.");
+  record();
+  CHECK_FALSE(stamps->read());
+  f.base->reached->fail(Error(Errc::closed, "It ends."));
+  CHECK_FALSE(stamps->read());
+}
+
+TEST_CASE("a device without a clock creates no stamps", "[device]") {
+  class Clockless final : public DeviceBase {
+   public:
+    Clockless() : DeviceBase(null_device()->info()) {}
+    std::span<const std::string_view> languages() const noexcept override { return {}; }
+    MemoryInfo memory() override { return {}; }
+    const Error* ended_by() const noexcept override { return nullptr; }
+    Result<std::shared_ptr<BufferBase>> create_buffer(const BufferRequest&) override { return no(); }
+    Result<std::shared_ptr<ExecutableBase>> create_executable(const Artefact&) override { return no(); }
+    Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions&) override { return no(); }
+    Result<std::shared_ptr<Timeline>> create_timeline() override { return no(); }
+
+   private:
+    static Error no() { return Error(Errc::unsupported, "It creates nothing."); }
+  };
+  const auto stamps = std::make_shared<Clockless>()->create_stamps();
+  REQUIRE_FALSE(stamps);
+  CHECK(stamps.error() == Errc::unsupported);
+  CHECK(stamps.error().sentence() == "Device 'null:0' has no clock for stamps.");
 }
 
 TEST_CASE("recordings are reused after their submissions have completed", "[device]") {

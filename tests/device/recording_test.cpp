@@ -4,6 +4,7 @@
 
 #include "device/doubles.hpp"
 #include "device/sequence.hpp"
+#include "device/stamps.hpp"
 
 namespace wye::test {
 namespace {
@@ -134,6 +135,35 @@ TEST_CASE("a command after closing is not recorded, and marks the recording as m
   recording.fill(range(a), 2);
   CHECK(recording.commands().size() == 1);
   CHECK(recording.misused());
+}
+
+TEST_CASE("the begin of a span has a barrier, and its end has none", "[device]") {
+  const auto device = null_device();
+  const auto a = buffer_of(*device, 64_B), b = buffer_of(*device, 64_B);
+  const auto first = device->create_stamps().value(), second = device->create_stamps().value();
+  Recording recording;
+  recording.fill(range(a), 1);
+  recording.stamp_begin(first);
+  recording.fill(range(b), 2);
+  recording.stamp_end(first);
+  recording.fill(range(a), 3);  // the barrier of the begin is behind the other fill
+  recording.stamp_begin(second);
+  recording.stamp_end(second);
+  recording.close();
+  CHECK(barriers(recording) == std::vector<bool>{false, true, false, false, false, true, false});
+  CHECK(recording.has_stamps_in_pairs());
+  CHECK(&recording.stamps_of(recording.commands()[3]) == first.get());
+  CHECK(&recording.stamps_of(recording.commands()[5]) == second.get());
+  CHECK(recording.operands(recording.commands()[5]).empty());
+  Recording copy;
+  copy.assign(recording);
+  CHECK(copy.stamps().size() == 2);
+  copy.clear();
+  CHECK(copy.stamps().empty());
+  CHECK(first.use_count() == 2);
+  recording.stamp_begin(first);  // it is closed
+  CHECK(recording.misused());
+  CHECK(recording.stamps().size() == 2);
 }
 
 TEST_CASE("a cleared recording is empty and releases its objects", "[device]") {

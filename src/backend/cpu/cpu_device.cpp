@@ -9,6 +9,7 @@
 #include "base/process.hpp"
 #include "base/sizes.hpp"
 #include "base/text.hpp"
+#include "device/host_stamps.hpp"
 #include "device/host_timeline.hpp"
 
 namespace wye::inline v0::cpu {
@@ -88,6 +89,10 @@ Result<std::shared_ptr<ExecutableBase>> CpuDevice::create_executable(const Artef
 Result<std::unique_ptr<LaneBase>> CpuDevice::create_lane(const LaneOptions&) {
   return std::unique_ptr<LaneBase>(
       std::make_unique<CpuLane>(std::static_pointer_cast<CpuDevice>(shared_from_this())));
+}
+
+Result<std::shared_ptr<StampsBase>> CpuDevice::create_stamps() {
+  return std::shared_ptr<StampsBase>(base::make_own<HostStamps>(shared_from_this()));
 }
 
 Result<std::shared_ptr<Timeline>> CpuDevice::create_timeline() {

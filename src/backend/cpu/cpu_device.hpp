@@ -12,6 +12,7 @@
 #include "device/device.hpp"
 #include "device/executable.hpp"
 #include "device/lane_base.hpp"
+#include "device/stamps.hpp"
 #include "device/timeline.hpp"
 
 namespace wye::inline v0::cpu {
@@ -32,6 +33,7 @@ class CpuDevice final : public device::DeviceBase {
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(
       const device::Artefact& artefact) override;
   Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions&) override;
+  Result<std::shared_ptr<device::StampsBase>> create_stamps() override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
 
  private:

@@ -16,6 +16,7 @@
 #include "base/gate.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
+#include "device/host_stamps.hpp"
 #include "device/host_timeline.hpp"
 
 namespace wye::inline v0::cpu {
@@ -144,6 +145,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   void post(base::Lock& lock);
   void run(base::Lock& lock, std::uint64_t up_to);
   void finish(Job job);
+  static HostStamps& stamps_of(const Job& job, const Command& command) {
+    return static_cast<HostStamps&>(job.recording->stamps_of(command));
+  }
   std::optional<Error> execute(const Job& job);
   std::optional<Error> dispatch(const Command& command, std::span<const Operand> operands,
                                 const StopToken& stop);
@@ -347,6 +351,8 @@ std::optional<Error> Queue::execute(const Job& job) {
         break;
       case Command::Kind::release:
       case Command::Kind::acquire: break;  // this memory has no owner to change
+      case Command::Kind::stamp_begin: stamps_of(job, command).take_begin(); break;
+      case Command::Kind::stamp_end: stamps_of(job, command).take_end(); break;
     }
   }
   return std::nullopt;

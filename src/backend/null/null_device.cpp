@@ -13,6 +13,7 @@
 #include "device/buffer.hpp"
 #include "device/device.hpp"
 #include "device/executable.hpp"
+#include "device/host_stamps.hpp"
 #include "device/host_timeline.hpp"
 #include "device/lane_base.hpp"
 #include "device/timeline.hpp"
@@ -73,8 +74,9 @@ class NullLane final : public LaneBase {
         timeline_(reached_) {}
   ~NullLane() override { reached_->fail(ended_); }
 
-  Result<std::uint64_t> submit(const Submission&) override {
+  Result<std::uint64_t> submit(const Submission& submission) override {
     const std::uint64_t value = ++last_;
+    if (!submission.recording->stamps().empty()) take_stamps(*submission.recording);
     if (auto signalled = reached_->reach(value); !signalled) return std::move(signalled).error();
     return value;
   }
@@ -83,6 +85,14 @@ class NullLane final : public LaneBase {
   const std::shared_ptr<Timeline>& timeline() const noexcept override { return timeline_; }
 
  private:
+  static void take_stamps(const Recording& recording) noexcept {
+    for (const Command& command : recording.commands()) {
+      if (command.kind == Command::Kind::stamp_begin)
+        static_cast<HostStamps&>(recording.stamps_of(command)).take_begin();
+      if (command.kind == Command::Kind::stamp_end)
+        static_cast<HostStamps&>(recording.stamps_of(command)).take_end();
+    }
+  }
   std::shared_ptr<HostTimeline> reached_;
   std::shared_ptr<Timeline> timeline_;  // the same object, in the type of the contract
   std::uint64_t last_ = 0;
@@ -116,6 +126,9 @@ class NullDevice final : public DeviceBase {
   }
   Result<std::unique_ptr<LaneBase>> create_lane(const LaneOptions&) override {
     return std::unique_ptr<LaneBase>(std::make_unique<NullLane>(shared_from_this()));
+  }
+  Result<std::shared_ptr<StampsBase>> create_stamps() override {
+    return std::shared_ptr<StampsBase>(base::make_own<HostStamps>(shared_from_this()));
   }
   Result<std::shared_ptr<Timeline>> create_timeline() override {
     return std::shared_ptr<Timeline>(base::make_own<HostTimeline>(this));
