@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda_executable.hpp"
 #include "backend/cuda/cuda_lane.hpp"
 #include "backend/cuda/cuda_replay.hpp"
+#include "backend/cuda/cuda_stamps.hpp"
 #include "backend/cuda/cuda_timeline.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -183,7 +184,7 @@ CudaDevice::~CudaDevice() {
         lose_if_fatal(cu.StreamDestroy(memory_stream_), "cuStreamDestroy");
       }
       if (memory_event_) lose_if_fatal(cu.EventDestroy(memory_event_), "cuEventDestroy");
-      for (const CUevent event : idle_events_) lose_if_fatal(cu.EventDestroy(event), "cuEventDestroy");
+      events_.destroy();
       (void)staging_.trim();
       pool_.destroy();
     }
@@ -255,6 +256,8 @@ Result<std::unique_ptr<device::LaneBase>> CudaDevice::create_lane(const device::
   return std::unique_ptr<device::LaneBase>(std::move(*lane));
 }
 
+Result<std::shared_ptr<device::StampsBase>> CudaDevice::create_stamps() { return CudaStamps::create(self()); }
+
 Result<std::shared_ptr<device::Timeline>> CudaDevice::create_timeline() {
   auto timeline = CudaTimeline::create(self(), CudaTimeline::SignaledBy::host);
   if (!timeline) return std::move(timeline).error();
@@ -323,43 +326,6 @@ Result<void> CudaDevice::order_behind_memory(CudaStream& stream) {
                   base::text("A lane of device '{}' cannot wait for an allocation.", info().id));
   stream.allocations_seen = taken;
   return {};
-}
-
-Result<EventHandle> CudaDevice::take_event() {
-  CUevent event = nullptr;
-  {
-    const std::lock_guard lock(idle_mutex_);
-    if (!idle_events_.empty()) {
-      event = idle_events_.back();
-      idle_events_.pop_back();
-    } else {
-      idle_events_.reserve(++events_);  // give_back_event() must not allocate
-    }
-  }
-  if (!event) {
-    const CreationContext current(*this);
-    const CUresult r =
-        current ? cu.EventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) : CUDA_SUCCESS;
-    if (!current || r != CUDA_SUCCESS) {
-      {
-        const std::lock_guard lock(idle_mutex_);
-        --events_;
-      }
-      return current
-                 ? failed(r, "cuEventCreate", base::text("Device '{}' cannot create an event.", info().id))
-                 : current.error();
-    }
-  }
-  // Every holder of an event (a lane, a waiting thread) keeps the device.
-  return EventHandle(new CudaEvent{event}, [this](CudaEvent* given) {
-    give_back_event(given->handle);
-    delete given;
-  });
-}
-
-void CudaDevice::give_back_event(CUevent event) noexcept {
-  const std::lock_guard lock(idle_mutex_);
-  idle_events_.push_back(event);
 }
 
 Error CudaDevice::failed(CUresult result, const char* api, std::string sentence, Place place) {

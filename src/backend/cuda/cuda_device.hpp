@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/cuda_events.hpp"
 #include "backend/cuda/cuda_loader.hpp"
 #include "backend/cuda/cuda_pool.hpp"
 #include "backend/cuda/cuda_staging.hpp"
@@ -68,12 +69,6 @@ class CreationContext {
   CurrentContext current_;
 };
 
-/// An event of the driver. The last handle gives it back to its device.
-struct CudaEvent {
-  CUevent handle = nullptr;
-};
-using EventHandle = std::shared_ptr<CudaEvent>;
-
 /// The processors that run kernels.
 struct Processors {
   int count = 0;             ///< multiprocessors
@@ -119,6 +114,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
       const device::Artefact& artefact) override;
   Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions& options) override;
   std::shared_ptr<device::ReplayBase> create_replay() override;
+  Result<std::shared_ptr<device::StampsBase>> create_stamps() override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
   device::NativeInterop* native_interop() noexcept override { return this; }
 
@@ -135,6 +131,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   /// are short.
   CUstream memory_stream() const noexcept { return memory_stream_; }
   CudaPool& pool() noexcept { return pool_; }
+  CudaEvents& events() noexcept { return events_; }
   /// Returns the longest time that a waiting thread polls.
   Duration poll_limit() const noexcept { return poll_limit_; }
   Staging& staging() noexcept { return staging_; }
@@ -156,8 +153,6 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   Result<void> record_allocation();
   /// Makes `stream` wait for all allocations so far.
   Result<void> order_behind_memory(CudaStream& stream);
-  /// Returns an idle event, or a new one.
-  Result<EventHandle> take_event();
   Result<void> check_not_captured(std::uint64_t queue);
 
   /// Returns the unfinished work of destroyed lanes. It keeps this device alive.
@@ -193,7 +188,6 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   Result<std::shared_ptr<device::Timeline>> open_shared_timeline(device::SharedTimeline& original) override;
   bool reaches(const device::DeviceBase& other) const noexcept override;
   bool has_attribute(CUdevice_attribute attribute) noexcept;
-  void give_back_event(CUevent event) noexcept;
 
   std::shared_ptr<CudaDriver> driver_;
   CUdevice handle_;
@@ -213,9 +207,7 @@ class CudaDevice final : public device::DeviceBase, private device::NativeIntero
   mutable std::mutex peers_mutex_;
   mutable std::map<CUdevice, bool> peers_;  // whether these devices can access this one's memory
 
-  std::mutex idle_mutex_;
-  std::vector<CUevent> idle_events_;
-  std::size_t events_ = 0;
+  CudaEvents events_{*this};
 
   device::UnfinishedWork<LaneWork> unfinished_;
   std::mutex lost_mutex_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_executable.hpp"
+#include "backend/cuda/cuda_stamps.hpp"
 
 namespace wye::inline v0::cuda {
 namespace {
@@ -15,13 +16,14 @@ using CommandKind = device::Command::Kind;
 class Encoder {
  public:
   Encoder(device::DeviceBase& device, Plan& plan) : device_(device), plan_(plan) {}
-  Result<void> command(const device::Command& command, std::span<const Operand> operands);
+  Result<void> command(const device::Recording& recording, const device::Command& command);
 
  private:
   Result<void> dispatch(const device::Command& command, std::span<const Operand> operands);
   static void pass(const device::Artefact& artefact, std::size_t slot, const Operand& operand,
                    std::byte* block);
   void pass_native(const Operand& operand);
+  void stamp(CUevent event);
   /// Adds a step. It has a barrier if any command since the last step has one; some commands add no
   /// step.
   void add(const Step& step);
@@ -35,9 +37,23 @@ void Encoder::add(const Step& step) {
   plan_.steps.back().barrier = std::exchange(barrier_, false);
 }
 
-Result<void> Encoder::command(const device::Command& command, std::span<const Operand> operands) {
+/// Adds the record of an event, with a barrier before and behind it: the nodes of a graph beside it
+/// would run at the same time.
+void Encoder::stamp(CUevent event) {
+  barrier_ = true;
+  add({.kind = Step::Kind::stamp, .event = event});
+  barrier_ = true;
+}
+
+Result<void> Encoder::command(const device::Recording& recording, const device::Command& command) {
+  const std::span<const Operand> operands = recording.operands(command);
   barrier_ |= command.barrier;
   if (command.kind == CommandKind::dispatch) return dispatch(command, operands);
+  if (command.kind == CommandKind::stamp_begin || command.kind == CommandKind::stamp_end) {
+    const auto& stamps = static_cast<const CudaStamps&>(recording.stamps_of(command));
+    stamp(command.kind == CommandKind::stamp_begin ? stamps.begin() : stamps.end());
+    return {};
+  }
   const device::BufferView first = device::view_of(operands[0]);
   // CUDA needs no transfer of ownership: the semaphores order the accesses.
   if (command.kind == CommandKind::release || command.kind == CommandKind::acquire) return {};
@@ -136,7 +152,7 @@ void Encoder::pass_native(const Operand& operand) {
 Result<void> encode(const device::Recording& recording, device::DeviceBase& device, Plan& plan) {
   Encoder encoder(device, plan);
   for (const device::Command& command : recording.commands())
-    if (auto encoded = encoder.command(command, recording.operands(command)); !encoded) return encoded;
+    if (auto encoded = encoder.command(recording, command); !encoded) return encoded;
   return {};
 }
 

@@ -123,7 +123,7 @@ Result<std::shared_ptr<device::Timeline>> CudaDevice::adopt_timeline(const Nativ
   const CurrentContext current(*this);
   if (!current) return current.error();
   if (auto ok = check_not_captured(point.queue); !ok) return std::move(ok).error();
-  auto event = take_event();
+  auto event = events_.take();
   if (!event) return std::move(event).error();
   if (const CUresult r = cu.EventRecord((*event)->handle, handle_of<CUstream>(point.queue));
       r != CUDA_SUCCESS)

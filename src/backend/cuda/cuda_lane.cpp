@@ -102,7 +102,7 @@ Result<Batch*> CudaLane::next_batch() {
   // Another thread may still query the event for its last value. Then this batch needs another
   // event.
   if ((*batch)->event.use_count() != 1) {
-    auto event = cuda().take_event();
+    auto event = cuda().events().take();
     if (!event) return batches_.give_back(**batch), std::move(event).error();
     (*batch)->event = *std::move(event);
   }

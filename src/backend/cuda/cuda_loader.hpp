@@ -46,6 +46,7 @@ namespace wye::inline v0::cuda {
   X(EventQuery, 2000)                                \
   X(EventSynchronize, 2000)                          \
   X(EventDestroy, 4000)                              \
+  X(EventElapsedTime, 2000)                          \
   X(MemGetInfo, 3020)                                \
   X(MemPoolCreate, 11020)                            \
   X(MemPoolDestroy, 11020)                           \
@@ -77,6 +78,7 @@ namespace wye::inline v0::cuda {
   X(GraphAddMemcpyNode, 10000)                       \
   X(GraphAddMemsetNode, 10000)                       \
   X(GraphAddEmptyNode, 10000)                        \
+  X(GraphAddEventRecordNode, 11010)                  \
   X(GraphInstantiateWithFlags, 11040)                \
   X(GraphExecKernelNodeSetParams, 12000)             \
   X(GraphExecMemcpyNodeSetParams, 10020)             \

@@ -48,7 +48,8 @@ bool fits_graph(const Step& step) {
 
 /// Returns whether the node of `was` becomes that of `is` by new arguments.
 bool same_node(const Step& was, const Step& is) {
-  return was.kind == is.kind && was.barrier == is.barrier && was.executable == is.executable;
+  return was.kind == is.kind && was.barrier == is.barrier && was.executable == is.executable &&
+         was.event == is.event;
 }
 
 bool same_arguments(const Plan& before, const Step& was, const Plan& now, const Step& is) {
@@ -112,6 +113,8 @@ CUresult CudaGraph::add(CUgraphNode& node, std::span<const CUgraphNode> after, P
     const CUDA_MEMSET_NODE_PARAMS fill = fill_of(step);
     return cu.GraphAddMemsetNode(&node, graph_, after.data(), after.size(), &fill, device_->work_context());
   }
+  if (step.kind == Step::Kind::stamp)
+    return cu.GraphAddEventRecordNode(&node, graph_, after.data(), after.size(), step.event);
   LaunchBlock block(step.executable->artefact(), plan.parameters.data() + step.parameters);
   const CUDA_KERNEL_NODE_PARAMS kernel = kernel_of(step, block, device_->work_context());
   CUresult r = cu.GraphAddKernelNode(&node, graph_, after.data(), after.size(), &kernel);

@@ -94,6 +94,11 @@ Result<void> CudaStream::enqueue_step(Batch& batch, Plan& plan, const Step& step
       api = "cuGraphLaunch";
       r = device.cu.GraphLaunch(step.graph, handle);
       break;
+    case Step::Kind::stamp:
+      r = device.cu.EventRecord(step.event, handle);
+      if (r == CUDA_SUCCESS) return {};  // an event alone does not begin the batch
+      api = "cuEventRecord";
+      break;
     case Step::Kind::native: {
       batch.begun = true;  // it may enqueue commands and then fail
       const NativeLane lane{.backend = "cuda", .device = device.info().id, .handle = handle, .keep = &keep};

@@ -23,7 +23,7 @@ class CudaTimeline;
 
 /// One call of the driver that enqueues work on a stream.
 struct Step {
-  enum class Kind : std::uint8_t { copy, fill, launch, native, graph };
+  enum class Kind : std::uint8_t { copy, fill, launch, native, graph, stamp };
   Kind kind = Kind::copy;
   bool barrier = false;  ///< waits for the steps before; implied in a stream
   std::uint32_t pattern = 0;
@@ -35,6 +35,7 @@ struct Step {
   std::byte* target = nullptr;        ///< of a download
   const CudaExecutable* executable = nullptr;
   CUgraphExec graph = nullptr;
+  CUevent event = nullptr;          ///< of a stamp
   Extent3 grid = {};                ///< workgroups; of a native function: items
   std::size_t parameters = 0;       ///< first, in the plan's parameters or arguments
   std::size_t parameter_count = 0;  ///< bytes, or arguments

@@ -91,6 +91,9 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter, Check check) {
   auto gate = device->create_timeline();
   check();
   if (!gate) return stop(gate.error());
+  auto stamps = device->create_stamps();
+  check();
+  if (!stamps) return stop(stamps.error());
 
   Lane lane(*std::move(first)), other(*std::move(second));
   const auto a = numbers(1), b = numbers(1000);
@@ -117,8 +120,10 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter, Check check) {
   SequenceState sequence(device);
   sequence.open().dispatch(kernels[0], arguments_of(buffers[2], Word{1}), length);
   sequence.open().copy(range(buffers[2]), range(buffers[1]));
+  sequence.open().stamp_begin(*stamps);
   sequence.open().fill(range(buffers[0]), 1);
   sequence.open().copy(range(buffers[1]), range(buffers[0]));
+  sequence.open().stamp_end(*stamps);
   lane.submit(sequence);
   check();
   (void)sequence.open().set(0, 1, argument(Word{2}));
@@ -130,6 +135,8 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter, Check check) {
   auto waited = lane.wait(Instant::max());
   check();
   if (!waited) return stop(waited.error());
+  if (const auto times = (*stamps)->read()) REQUIRE(times->begin <= times->end);
+  check();
   return outcome;
 }
 

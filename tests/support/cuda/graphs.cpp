@@ -13,13 +13,14 @@ namespace {
 
 /// A copy of a node's parameters.
 struct GraphNode {
-  enum class Kind { kernel, copy, fill, empty } kind = Kind::empty;
+  enum class Kind { kernel, copy, fill, empty, event } kind = Kind::empty;
   std::vector<std::size_t> after;
   CUDA_KERNEL_NODE_PARAMS kernel{};
   std::vector<std::byte> block;
   bool in_one_piece = false;  // the layout of `extra`
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS fill{};
+  CUevent event = nullptr;
   LaunchKind launched{};
 };
 
@@ -137,6 +138,16 @@ CUresult GraphAddEmptyNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode
   WYE_NEEDS(Graph, its, graph);
   return add_node(handle, *its, after, count, {});
 }
+CUresult GraphAddEventRecordNode(CUgraphNode* handle, CUgraph graph, const CUgraphNode* after,
+                                 std::size_t count, CUevent event) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Graph, its, graph);
+  if (!find<Event>(event)) return CUDA_ERROR_INVALID_HANDLE;
+  GraphNode node;
+  node.kind = GraphNode::Kind::event;
+  node.event = event;
+  return add_node(handle, *its, after, count, std::move(node));
+}
 /// Returns for each node which others are before it. Edges lead to later nodes.
 std::vector<std::vector<bool>> paths(const std::vector<GraphNode>& nodes) {
   std::vector<std::vector<bool>> behind;
@@ -194,6 +205,15 @@ class Place final : public Sequence {
 CUresult push_node(Place& on, GraphNode& node) {
   switch (node.kind) {
     case GraphNode::Kind::empty: return CUDA_SUCCESS;
+    case GraphNode::Kind::event: {
+      WYE_NEEDS(Event, its, node.event);
+      if (its->context != on.context) return CUDA_ERROR_INVALID_HANDLE;
+      const auto mark = std::make_shared<Mark>();
+      mark->moment = on.moment;
+      its->record(mark);
+      on.push([mark] { mark->reach(); });
+      return CUDA_SUCCESS;
+    }
     case GraphNode::Kind::copy:
       return push_copy(on, node.copy.dstDevice, node.copy.srcDevice, node.copy.WidthInBytes);
     case GraphNode::Kind::fill: return push_fill(on, node.fill.dst, node.fill.value, node.fill.width);
@@ -277,7 +297,8 @@ WYE_ENTRY_POINTS(WYE_ENTRY(GraphCreate, 10000), WYE_ENTRY(GraphDestroy, 10000),
                  WYE_OLDER(GraphAddKernelNode, 10000), WYE_ENTRY(GraphAddKernelNode, 12000),
                  WYE_ENTRY(GraphKernelNodeSetAttribute, 11000), WYE_ENTRY(GraphAddMemcpyNode, 10000),
                  WYE_ENTRY(GraphAddMemsetNode, 10000), WYE_ENTRY(GraphAddEmptyNode, 10000),
-                 WYE_ENTRY(GraphInstantiateWithFlags, 11040), WYE_OLDER(GraphExecKernelNodeSetParams, 10010),
+                 WYE_ENTRY(GraphAddEventRecordNode, 11010), WYE_ENTRY(GraphInstantiateWithFlags, 11040),
+                 WYE_OLDER(GraphExecKernelNodeSetParams, 10010),
                  WYE_ENTRY(GraphExecKernelNodeSetParams, 12000),
                  WYE_ENTRY(GraphExecMemcpyNodeSetParams, 10020),
                  WYE_ENTRY(GraphExecMemsetNodeSetParams, 10020), WYE_ENTRY(GraphExecDestroy, 10000),

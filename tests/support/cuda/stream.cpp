@@ -31,12 +31,14 @@ bool Queue::idle() {
 }
 std::shared_ptr<Mark> Queue::mark() {
   auto mark = std::make_shared<Mark>();
-  push([mark] {
-    const std::lock_guard lock(mark->mutex);
-    mark->reached = true;
-    mark->changed.notify_all();
-  });
+  push([mark] { mark->reach(); });
   return mark;
+}
+void Mark::reach() {
+  const std::lock_guard lock(mutex);
+  reached = true;
+  time = std::chrono::steady_clock::now();
+  changed.notify_all();
 }
 void Queue::run() {
   std::unique_lock lock(mutex_);
@@ -150,7 +152,7 @@ CUresult StreamWaitEvent(CUstream stream, CUevent event, unsigned) {
 }
 CUresult EventCreate(CUevent* event, unsigned flags) {
   WYE_NEEDS_CONTEXT;
-  create<Event>(event, contexts.back(), (flags & CU_EVENT_BLOCKING_SYNC) != 0);
+  create<Event>(event, contexts.back(), flags);
   return CUDA_SUCCESS;
 }
 CUresult EventRecord(CUevent event, CUstream stream) {
@@ -171,6 +173,23 @@ CUresult EventSynchronize(CUevent event) {
   give_back_kept();
   return r;
 }
+CUresult EventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
+  WYE_NEEDS_CONTEXT;
+  WYE_NEEDS(Event, first, begin);
+  WYE_NEEDS(Event, second, end);
+  const std::shared_ptr<Mark> from = first->last(), to = second->last();
+  if (!first->timed || !second->timed || !from || !to || first->context != second->context)
+    return CUDA_ERROR_INVALID_HANDLE;
+  std::chrono::steady_clock::time_point times[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    Mark& mark = i == 0 ? *from : *to;
+    const std::lock_guard lock(mark.mutex);
+    if (!mark.reached) return CUDA_ERROR_NOT_READY;
+    times[i] = mark.time;
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
+  return CUDA_SUCCESS;
+}
 CUresult EventDestroy(CUevent event) {
   WYE_NEEDS_CONTEXT;
   return destroy<Event>(event);
@@ -181,7 +200,7 @@ WYE_ENTRY_POINTS(WYE_ENTRY(CtxGetStreamPriorityRange, 5050), WYE_ENTRY(StreamCre
                  WYE_ENTRY(StreamSynchronize, 2000), WYE_ENTRY(StreamWaitEvent, 3020),
                  WYE_ENTRY(EventCreate, 2000), WYE_ENTRY(EventRecord, 2000),
                  WYE_ENTRY(EventSynchronize, 2000), WYE_OLDER(EventDestroy, 2000),
-                 WYE_ENTRY(EventDestroy, 4000));
+                 WYE_ENTRY(EventDestroy, 4000), WYE_ENTRY(EventElapsedTime, 2000));
 
 }  // namespace
 }  // namespace standin

@@ -1,5 +1,6 @@
 #pragma once
 // Streams of the stand-in: threads with queues.
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <random>
@@ -15,7 +16,9 @@ struct Mark {
   std::mutex mutex;
   std::condition_variable changed;
   bool reached = false;
-  Moment moment{};  // of a stream
+  std::chrono::steady_clock::time_point time{};  // when it was reached
+  Moment moment{};                               // of a stream
+  void reach();
 };
 /// Waits for a mark. Returns the state of the device then. A thread that had to wait then spends
 /// `wake`, if it is not null.
@@ -69,14 +72,23 @@ class Stream final : public Queue, public Sequence {
 
 struct Event {
   static constexpr std::string_view kind = "events";
-  Event(CUcontext in, bool sleeps) : context(in), blocking(sleeps) {}
+  Event(CUcontext in, unsigned flags)
+      : context(in),
+        blocking((flags & CU_EVENT_BLOCKING_SYNC) != 0),
+        timed((flags & CU_EVENT_DISABLE_TIMING) == 0) {}
   const CUcontext context;
   const bool blocking;  // a thread that waits for it sleeps
+  const bool timed;
   /// Marks the present contents of a stream, or returns the last mark. Any thread may call it, as
   /// in a driver.
   void record(Stream& stream) {
     const std::lock_guard lock(mutex_);
     mark_ = stream.mark();
+  }
+  /// Sets the mark that a node of a graph will reach.
+  void record(std::shared_ptr<Mark> mark) {
+    const std::lock_guard lock(mutex_);
+    mark_ = std::move(mark);
   }
   std::shared_ptr<Mark> last() {
     const std::lock_guard lock(mutex_);
