@@ -100,6 +100,7 @@ void describe_properties(const InstanceTable& vk, std::uint32_t api, PhysicalDev
     physical.largest_allocation = std::min<std::uint64_t>(physical.largest_allocation, v13.maxBufferSize);
   physical.most_allocations = limits.maxMemoryAllocationCount;
   physical.atom = limits.nonCoherentAtomSize;
+  physical.clock.period = limits.timestampPeriod;
   physical.subgroup_operations =
       (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 ? v11.subgroupSupportedOperations : 0;
 }
@@ -207,7 +208,10 @@ PhysicalDevice describe(const InstanceTable& vk, VkPhysicalDevice handle, std::s
   std::vector<VkQueueFamilyProperties> list(families);
   vk.GetPhysicalDeviceQueueFamilyProperties(handle, &families, list.data());
   physical.queue_family = adopted.created ? adopted.queue_family : choose_queue_family(list.data(), families);
-  if (physical.queue_family < families) info.queues = list[physical.queue_family].queueCount;
+  if (physical.queue_family < families) {
+    info.queues = list[physical.queue_family].queueCount;
+    physical.clock.valid_bits = list[physical.queue_family].timestampValidBits;
+  }
 
   info.reason = why_unusable(physical, offered, list, adopted);
   info.usable = info.reason.empty();

@@ -11,6 +11,7 @@
 #include "backend/vulkan/vulkan_loader.hpp"
 #include "backend/vulkan/vulkan_memory_types.hpp"
 #include "backend/vulkan/vulkan_options.hpp"
+#include "backend/vulkan/vulkan_stamps.hpp"
 #include "device/backend.hpp"
 #include "device/device.hpp"
 
@@ -24,6 +25,7 @@ struct PhysicalDevice {
   VkSubgroupFeatureFlags subgroup_operations = 0;
   std::uint32_t spirv_version = 0;  ///< newest supported, as in a module's header
   std::uint32_t queue_family = 0;
+  QueueClock clock;  ///< of a queue of that family
   VkPhysicalDeviceMemoryProperties memory{};
   MemoryTypes types;
   bool unified = false;    ///< host and device share their memory

@@ -9,6 +9,7 @@
 #include "backend/vulkan/vulkan_error.hpp"
 #include "backend/vulkan/vulkan_executable.hpp"
 #include "backend/vulkan/vulkan_lane.hpp"
+#include "backend/vulkan/vulkan_stamps.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 
@@ -89,6 +90,7 @@ VulkanDevice::~VulkanDevice() {
   if (!lost() && !is_adopted_) vk.DeviceWaitIdle(handle_);
   clearing_.reset();
   memory_.reset();
+  queue_.reset();
   if (const VkPipelineCache last = pipelines_) vk.DestroyPipelineCache(handle_, last, nullptr);
   if (!is_adopted_) vk.DestroyDevice(handle_, nullptr);
 }
@@ -200,6 +202,10 @@ Result<std::unique_ptr<device::LaneBase>> VulkanDevice::create_lane(const device
   auto lane = VulkanLane::create(self());
   if (!lane) return std::move(lane).error();
   return std::unique_ptr<device::LaneBase>(std::move(*lane));
+}
+
+Result<std::shared_ptr<device::StampsBase>> VulkanDevice::create_stamps() {
+  return VulkanStamps::create(self());
 }
 
 Result<std::shared_ptr<device::Timeline>> VulkanDevice::create_timeline() {

@@ -57,6 +57,7 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   Result<std::shared_ptr<device::ExecutableBase>> create_executable(
       const device::Artefact& artefact) override;
   Result<std::unique_ptr<device::LaneBase>> create_lane(const device::LaneOptions&) override;
+  Result<std::shared_ptr<device::StampsBase>> create_stamps() override;
   Result<std::shared_ptr<device::Timeline>> create_timeline() override;
   device::NativeInterop* native_interop() noexcept override { return this; }
 
@@ -78,8 +79,6 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   /// Checks that timelines can be shared with another driver.
   /// Errors: unsupported.
   Result<void> shares_timelines() const;
-  /// Returns a number, at least 1, that no other submission of this device has.
-  std::uint64_t next_serial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed) + 1; }
   std::shared_ptr<VulkanDevice> self() { return std::static_pointer_cast<VulkanDevice>(shared_from_this()); }
 
   /// Returns the unfinished work of lanes that have ended. It keeps this device alive.
@@ -118,7 +117,6 @@ class VulkanDevice final : public device::DeviceBase, private device::NativeInte
   std::optional<VulkanQueue> queue_;
   std::optional<VulkanMemory> memory_;
   std::optional<VulkanClearing> clearing_;
-  std::atomic<std::uint64_t> serial_{0};
   std::atomic<VkPipelineCache> pipelines_{VK_NULL_HANDLE};
   device::UnfinishedWork<LaneWork> unfinished_;
   std::mutex lost_mutex_;

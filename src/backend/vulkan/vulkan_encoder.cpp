@@ -48,6 +48,7 @@ Result<void> Encoder::encode() {
 Result<void> Encoder::encode(const device::Command& command) {
   using Kind = device::Command::Kind;
   pending_ |= command.barrier;
+  if (command.kind == Kind::stamp_begin || command.kind == Kind::stamp_end) return stamp(command);
   leading_ &= command.kind == Kind::upload;
   if (command.kind == Kind::dispatch) return dispatch(command);
   const auto operands = submission_.recording->operands(command);
@@ -72,8 +73,22 @@ Result<void> Encoder::encode(const device::Command& command) {
     case Kind::fill: return fill(command.pattern, first);
     case Kind::release: return transfer(first, device_.physical().queue_family, VK_QUEUE_FAMILY_EXTERNAL);
     case Kind::acquire: return transfer(first, VK_QUEUE_FAMILY_EXTERNAL, device_.physical().queue_family);
-    case Kind::dispatch: break;
+    case Kind::dispatch:
+    case Kind::stamp_begin:
+    case Kind::stamp_end: break;
   }
+  return {};
+}
+
+/// Takes a time. At the end no barrier is needed: the timestamp itself is written when all earlier
+/// commands have completed.
+Result<void> Encoder::stamp(const device::Command& command) {
+  auto& stamps = static_cast<VulkanStamps&>(submission_.recording->stamps_of(command));
+  if (auto begun = before_command(); !begun) return begun;
+  if (command.kind == device::Command::Kind::stamp_begin)
+    stamps.record_begin(batch_->commands);
+  else
+    stamps.record_end(batch_->commands);
   return {};
 }
 

@@ -40,6 +40,7 @@ class Encoder {
   Result<void> transfer(const Range& memory, std::uint32_t from, std::uint32_t to);
   Result<void> dispatch(const device::Command& command);
   void dispatch_rows(std::uint64_t groups);
+  Result<void> stamp(const device::Command& command);
   Result<void> pass(const VulkanExecutable& executable, std::size_t slot, const Operand& operand);
   Result<void> bind(const VulkanExecutable& executable, VkPipeline pipeline);
   Result<void> bind_set(const VulkanExecutable& executable);

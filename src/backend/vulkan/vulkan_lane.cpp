@@ -104,7 +104,7 @@ Result<Batch*> VulkanLane::next_batch() {
     return made;
   });
   if (!batch) return batch;
-  (*batch)->serial = vulkan().next_serial();
+  (*batch)->serial = vulkan().queue().next_serial();
   (*batch)->value = last_ + 1;
   return batch;
 }

@@ -3,6 +3,7 @@
 #include <wye/base/result.hpp>
 #include <wye/device/native.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "backend/vulkan/vulkan_dispatch.hpp"
 #include "backend/vulkan/vulkan_messages.hpp"
+#include "backend/vulkan/vulkan_stamps.hpp"
 #include "backend/vulkan/vulkan_timeline.hpp"
 #include "device/timeline.hpp"
 
@@ -26,8 +28,12 @@ class VulkanQueue {
  public:
   /// An application that also uses the queue provides `lock`, and holds it during its own calls.
   VulkanQueue(VulkanDevice& device, VkQueue queue, Messages* messages, const NativeLock& lock)
-      : device_(device), queue_(queue), messages_(messages), adopted_lock_(lock) {}
+      : device_(device), queue_(queue), messages_(messages), adopted_lock_(lock), queries_(device) {}
   VkQueue handle() const noexcept { return queue_; }
+  /// Returns the queries of its clock.
+  VulkanQueries& queries() noexcept { return queries_; }
+  /// Returns a number, at least 1, that no other submission of the device has.
+  std::uint64_t next_serial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed) + 1; }
   /// Returns the lock that the application holds while it uses the queue: its own for an adopted
   /// queue, otherwise wye's.
   NativeLock lock_for_others(bool is_adopted) noexcept {
@@ -60,6 +66,8 @@ class VulkanQueue {
     }
     std::uint32_t count() const noexcept { return static_cast<std::uint32_t>(semaphores.size()); }
   };
+  std::atomic<std::uint64_t> serial_{0};
+  VulkanQueries queries_;
   Semaphores waited_;
   Semaphores signaled_;
 };

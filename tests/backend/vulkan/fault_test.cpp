@@ -49,6 +49,8 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter) {
   if (!second) return stop(second.error());
   auto gate = device->create_timeline();
   if (!gate) return stop(gate.error());
+  auto stamps = device->create_stamps();
+  if (!stamps) return stop(stamps.error());
 
   Lane lane(*std::move(first)), other(*std::move(second));
   const auto a = random_words(1, length), b = random_words(2, length);
@@ -64,11 +66,14 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter) {
   if (auto signaled = (*gate)->signal(1); !signaled) return stop(signaled.error());
   if (auto waited = other.wait(Instant::max()); !waited) return stop(waited.error());
   if (!lane.failure()) lane.wait_for(parked);
+  lane.stamp_begin(*stamps);
   lane.dispatch(kernels[0], arguments_of(argument(buffers[2]), Word{4}), length);
+  lane.stamp_end(*stamps);
   lane.download(range(buffers[2]), writable_bytes_of(outcome.out));
   lane.submit();
   lane.fill(range(buffers[2]), 1);
   if (auto waited = lane.wait(Instant::max()); !waited) return stop(waited.error());
+  if (const auto times = (*stamps)->read()) REQUIRE(times->begin <= times->end);
   return outcome;
 }
 
@@ -97,6 +102,8 @@ constexpr const char* functions[] = {"vkCreateDevice",
                                      "vkCreateSemaphore",
                                      "vkGetSemaphoreCounterValue",
                                      "vkWaitSemaphores",
+                                     "vkCreateQueryPool",
+                                     "vkGetQueryPoolResults",
                                      "vkDeviceWaitIdle"};
 
 void sweep(const VulkanOptions& options, const std::vector<std::string>& reached) {
@@ -158,7 +165,9 @@ const std::vector<std::string> always = {"vkCreateDevice",
                                          "vkEndCommandBuffer",
                                          "vkQueueSubmit",
                                          "vkCreateSemaphore",
-                                         "vkWaitSemaphores"};
+                                         "vkWaitSemaphores",
+                                         "vkCreateQueryPool",
+                                         "vkGetQueryPoolResults"};
 
 TEST_CASE("every call of the driver may fail at every use: on shared memory", "[vulkan][faults]") {
   sweep({}, always);
