@@ -52,7 +52,7 @@ using Wrap = std::function<PFN_vkVoidFunction(std::string_view name, PFN_vkVoidF
   X(BeginCommandBuffer) X(EndCommandBuffer) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) \
   X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) \
   X(CmdDispatchBase) X(CmdResetQueryPool) X(CmdWriteTimestamp) \
-  X(CreateQueryPool) X(DestroyQueryPool) X(GetQueryPoolResults) \
+  X(CmdCopyQueryPoolResults) X(CreateQueryPool) X(DestroyQueryPool) \
   X(CreateSemaphore) X(DestroySemaphore) X(GetSemaphoreCounterValue) X(WaitSemaphores) X(SignalSemaphore)
 
 /// Present only if VK_KHR_external_memory_fd or VK_KHR_external_semaphore_fd is enabled.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
+#include "backend/vulkan/vulkan_buffer.hpp"
 #include "backend/vulkan/vulkan_device.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
@@ -13,6 +15,7 @@ namespace {
 
 constexpr std::uint32_t first_pairs = 32;
 constexpr std::uint32_t most_pairs = 1024;
+constexpr std::uint64_t results_size = 2 * sizeof(std::uint64_t);
 
 /// Nanoseconds, 146 years: the sum of two such times is a `Duration`.
 constexpr long double range = 4611686018427387904.0L;
@@ -71,8 +74,9 @@ void VulkanQueries::give_back(QueryPair pair) noexcept {
   idle_.push_back(pair);
 }
 
-VulkanStamps::VulkanStamps(std::shared_ptr<VulkanDevice> device, QueryPair queries) noexcept
-    : StampsBase(std::move(device)), queries_(queries) {}
+VulkanStamps::VulkanStamps(std::shared_ptr<VulkanDevice> device, QueryPair queries,
+                           std::shared_ptr<VulkanBuffer> results) noexcept
+    : StampsBase(std::move(device)), queries_(queries), results_(std::move(results)) {}
 
 VulkanStamps::~VulkanStamps() { vulkan().queue().queries().give_back(queries_); }
 
@@ -86,10 +90,16 @@ Result<std::shared_ptr<device::StampsBase>> VulkanStamps::create(std::shared_ptr
         base::text("The queue of device '{}' has no clock: it has timestamps of {} bits, with a "
                    "period of {} ns.",
                    device->info().id, device->physical().clock.valid_bits, device->physical().clock.period));
+  auto results = VulkanBuffer::create(device, {.bytes = Bytes{results_size},
+                                               .use = device::MemoryUse::transfer,
+                                               .account = nullptr,
+                                               .is_overwritten = true});
+  if (!results) return std::move(results).error().with_context("while creating stamps");
   auto queries = device->queue().queries().take();
   if (!queries) return std::move(queries).error();
   try {
-    return std::shared_ptr<device::StampsBase>(base::make_own<VulkanStamps>(device, *queries));
+    return std::shared_ptr<device::StampsBase>(
+        base::make_own<VulkanStamps>(device, *queries, *std::move(results)));
   } catch (...) {
     device->queue().queries().give_back(*queries);
     throw;
@@ -103,22 +113,22 @@ void VulkanStamps::record_begin(VkCommandBuffer commands) {
 }
 
 void VulkanStamps::record_end(VkCommandBuffer commands) {
-  vulkan().vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_.pool,
-                                queries_.first + 1);
+  const DeviceTable& vk = vulkan().vk;
+  vk.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_.pool, queries_.first + 1);
+  vk.CmdCopyQueryPoolResults(commands, queries_.pool, queries_.first, 2, results_->handle(), 0,
+                             sizeof(std::uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
 }
 
 std::optional<device::StampedTimes> VulkanStamps::times() noexcept {
-  struct Query {
-    std::uint64_t ticks = 0;
-    std::uint64_t is_available = 0;
-  } queries[2];
-  VulkanDevice& device = vulkan();
-  const VkResult r = device.vk.GetQueryPoolResults(
-      device.handle(), queries_.pool, queries_.first, 2, sizeof(queries), queries, sizeof(Query),
-      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT);
-  if (r == VK_ERROR_DEVICE_LOST) device.lose("vkGetQueryPoolResults");
-  if (r != VK_SUCCESS || queries[0].is_available == 0 || queries[1].is_available == 0) return std::nullopt;
-  return device.physical().clock.times(queries[0].ticks, queries[1].ticks);
+  std::uint64_t ticks[2] = {};
+  static_assert(sizeof(ticks) == results_size);
+  try {
+    if (!results_->invalidate(0, results_size)) return std::nullopt;
+  } catch (...) {  // no memory for the error
+    return std::nullopt;
+  }
+  std::memcpy(ticks, results_->mapped(), results_size);
+  return vulkan().physical().clock.times(ticks[0], ticks[1]);
 }
 
 }  // namespace wye::vulkan

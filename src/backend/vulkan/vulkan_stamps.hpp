@@ -11,6 +11,7 @@
 
 namespace wye::inline v0::vulkan {
 
+class VulkanBuffer;
 class VulkanDevice;
 
 /// The clock of a queue, as the driver describes it.
@@ -50,12 +51,16 @@ class VulkanQueries {
   std::vector<QueryPair> idle_;  // has room for the pairs of all pools
 };
 
+/// The device copies the timestamps to memory that the host reads. vkGetQueryPoolResults would be a
+/// call of the driver for each span, and the one of lavapipe (Mesa 22.3) waits until the device is
+/// idle.
 /// Threads: thread-safe; one thread at a time records.
 class VulkanStamps final : public device::StampsBase {
  public:
   /// Errors: unsupported (the queue has no clock), out_of_memory, device_lost.
   static Result<std::shared_ptr<device::StampsBase>> create(std::shared_ptr<VulkanDevice> device);
-  VulkanStamps(std::shared_ptr<VulkanDevice> device, QueryPair queries) noexcept;
+  VulkanStamps(std::shared_ptr<VulkanDevice> device, QueryPair queries,
+               std::shared_ptr<VulkanBuffer> results) noexcept;
   ~VulkanStamps() override;
   /// Records commands into `commands`. A barrier orders them after all earlier commands.
   void record_begin(VkCommandBuffer commands);
@@ -65,6 +70,7 @@ class VulkanStamps final : public device::StampsBase {
   std::optional<device::StampedTimes> times() noexcept override;
   VulkanDevice& vulkan() const noexcept;
   const QueryPair queries_;
+  const std::shared_ptr<VulkanBuffer> results_;  // both timestamps
 };
 
 }  // namespace wye::vulkan

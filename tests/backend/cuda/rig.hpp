@@ -119,8 +119,8 @@ Outcome scenario(const std::shared_ptr<Adapter>& adapter, Check check) {
   lane.submit();
   SequenceState sequence(device);
   sequence.open().dispatch(kernels[0], arguments_of(buffers[2], Word{1}), length);
-  sequence.open().copy(range(buffers[2]), range(buffers[1]));
   sequence.open().stamp_begin(*stamps);
+  sequence.open().copy(range(buffers[2]), range(buffers[1]));
   sequence.open().fill(range(buffers[0]), 1);
   sequence.open().copy(range(buffers[1]), range(buffers[0]));
   sequence.open().stamp_end(*stamps);
