@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/id.hpp"
 #include "base/logger.hpp"
 #include "base/process.hpp"
 #include "base/worker.hpp"
@@ -110,7 +111,7 @@ class Cache final : public device::ExecutableProvider,
     DriverCode code;
   };
   /// A build in flight.
-  struct Build {
+  struct Build : base::Identified {
     enum class Stage : std::uint8_t {
       running,
       has_result,

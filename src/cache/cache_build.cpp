@@ -292,6 +292,7 @@ void Cache::report(const BuildRequest& request, const Build& build, const Built*
   if (!options_.on_build || (built && built->tier == CacheTier::none)) return;
   const base::CancellationHeld held;
   BuildEvent event;
+  event.id = build.id;
   event.kernel = request.program->name();
   event.device = request.device->info().id;
   if (built) {

@@ -61,6 +61,7 @@ bool Leases::begin_lease(Context& context, const Wanted& wanted, Instant rank, I
     context.slot.use.since = now;
   }
   context.leased = true;
+  context.lease_id = base::next_id();
   context.idle_since = Instant::max();
   if (context.has_lane) context.last_used = ++leases_;
   return true;

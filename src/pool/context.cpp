@@ -11,15 +11,9 @@
 namespace wye::inline v0::pool {
 namespace {
 
-/// Returns a number that no other `Switches` of the process has, from 1.
-std::uint64_t next_number() noexcept {
-  static std::atomic<std::uint64_t> last{0};
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
 /// The last call of a lane that a thread made.
 struct LastCall {
-  std::uint64_t of = 0;  ///< the number of a `Switches`, which may have ended
+  Id of{};  ///< the id of a `Switches`, which may have ended
   const Context* context = nullptr;
   Instant end{};  ///< set if switches are reported
 };
@@ -27,23 +21,16 @@ constinit thread_local LastCall last_call;
 
 }  // namespace
 
-std::uint64_t this_thread() noexcept {
-  static std::atomic<std::uint64_t> last{0};
-  static constinit thread_local std::uint64_t own = 0;
-  if (own == 0) own = last.fetch_add(1, std::memory_order_relaxed) + 1;
-  return own;
-}
-
 Switches::Switches(std::shared_ptr<const PoolOptions> options, const Fleet& fleet) noexcept
-    : number_(next_number()), options_(std::move(options)), fleet_(fleet) {}
+    : options_(std::move(options)), fleet_(fleet) {}
 
 void Switches::note_submission(const Context& to) noexcept {
-  if (last_call.context != &to || last_call.of != number_) {
-    if (last_call.context && last_call.of == number_) {
+  if (last_call.context != &to || last_call.of != id) {
+    if (last_call.context && last_call.of == id) {
       count_.fetch_add(1, std::memory_order_relaxed);
       if (options_->on_switch) report(*last_call.context, to, last_call.end);
     }
-    last_call = {number_, &to, {}};
+    last_call = {id, &to, {}};
   }
   if (options_->on_switch) last_call.end = Clock::steady().now();
 }
@@ -62,7 +49,7 @@ void Switches::report(const Context& from, const Context& to, Instant since) con
                          .backend = entered.backend,
                          .changes_device = left.id != entered.id,
                          .changes_backend = left.backend != entered.backend,
-                         .thread = this_thread(),
+                         .thread = base::this_thread(),
                          .duration = Clock::steady().now() - since});
   } catch (...) {  // of the application
   }

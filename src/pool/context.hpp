@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/id.hpp"
 #include "device/lane.hpp"
 #include "pool/fleet.hpp"
 #include "silicon/memory_account.hpp"
@@ -21,9 +22,6 @@ class Leases;
 struct Context;
 
 using Lanes = std::vector<std::unique_ptr<device::Lane>>;
-
-/// Returns a number of the calling thread that no other thread of the process has had, from 1.
-std::uint64_t this_thread() noexcept;
 
 /// The state of a `Lease`: its context, which it is a part of, and the pool's leases, which it keeps
 /// alive.
@@ -41,7 +39,7 @@ struct LeaseState {
 /// Counts the context switches of threads, and reports them to `PoolOptions::on_switch`. Each thread
 /// notes to which lane it has submitted last.
 /// Threads: thread-safe.
-class Switches {
+class Switches : base::Identified {
  public:
   /// `fleet` outlives it.
   Switches(std::shared_ptr<const PoolOptions> options, const Fleet& fleet) noexcept;
@@ -53,7 +51,6 @@ class Switches {
   /// `since`: the end of this thread's last call of the lane of `from`.
   void report(const Context& from, const Context& to, Instant since) const noexcept;
 
-  const std::uint64_t number_;  // no other object of this class in the process has had it
   const std::shared_ptr<const PoolOptions> options_;
   const Fleet& fleet_;
   std::atomic<std::uint64_t> count_{0};
@@ -76,6 +73,8 @@ struct Context final : device::LaneObserver {
   Switches& switches;
   const std::size_t device;  ///< an index
   const std::string id;
+  const Id context_id = base::next_id();
+  Id lease_id;  ///< of the last lease
   LeaseState lease{*this};
   std::unique_ptr<device::Lane> lane;  ///< belongs to the lease while leased
   Device on;                           ///< the device of the lane

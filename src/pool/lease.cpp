@@ -40,6 +40,7 @@ Lease::~Lease() = default;
 
 const Device& Lease::device() const { return state_->device(); }
 const std::string& Lease::id() const { return state_->context->id; }
+Id Lease::lease_id() const noexcept { return state_->context->lease_id; }
 
 Result<Buffer> Lease::allocate(std::uint64_t count, ElementType element, std::uint32_t element_size) {
   auto buffer =

@@ -132,7 +132,7 @@ Result<Lease> Leases::lease(const LeaseRequest& request, Instant until, SourceLo
                 .order = workload.order,
                 .priority = request.priority,
                 .stop = request.stop,
-                .use = {.where = where, .thread = this_thread()}};
+                .use = {.where = where, .thread = base::this_thread()}};
   std::copy_n(request.tag.data(), std::min(request.tag.size(), wanted.use.tag.size() - 1),
               wanted.use.tag.data());
   return lease_any(wanted, clock().now(), until);
@@ -163,6 +163,7 @@ std::optional<Lease> Leases::lease_copies(device::DeviceRef device) noexcept try
     const base::Lock lock = base::lock_soon(mutex_);
     if (closed_ || context.leased || context.refused) return std::nullopt;
     context.leased = true;
+    context.lease_id = base::next_id();
     context.slot.use.since = now;
   }
   Lease lease = handle(context);  // from here on its destructor returns the context

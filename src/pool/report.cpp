@@ -147,7 +147,10 @@ std::vector<ContextInfo> Report::contexts() const {
                       .taken_at = text_of(use.where),
                       .last_used = now - use.since,
                       .bytes = context->account->held(),
-                      .kernels = context->dispatches.load(std::memory_order_relaxed)});
+                      .kernels = context->dispatches.load(std::memory_order_relaxed),
+                      .reserved = {},
+                      .context_id = context->context_id,
+                      .lease_id = context->lease_id});
     }
   }
   return list;

@@ -19,6 +19,7 @@
 
 #include "base/block_pool.hpp"
 #include "base/gate.hpp"
+#include "base/id.hpp"
 #include "data/array_state.hpp"
 #include "data/completion.hpp"
 #include "device/provider.hpp"
@@ -93,7 +94,7 @@ struct AnyWait {
 /// Threads: that thread writes the members below the state, but for those under a mutex; other
 ///          threads read them once the job has settled. Of an abandoned record, other threads read
 ///          the name, the tag and the error only.
-struct Record : Waiting, std::enable_shared_from_this<Record> {
+struct Record : Waiting, std::enable_shared_from_this<Record>, base::Identified {
   Record(std::shared_ptr<Core> of, Job&& kept) noexcept;
   ~Record();
 

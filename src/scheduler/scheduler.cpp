@@ -162,6 +162,7 @@ Ticket::~Ticket() {
   if (record_) record_->core->release(record_);
 }
 
+Id Ticket::id() const noexcept { return record_->id; }
 Result<Outcome> Ticket::wait(Deadline deadline) { return record_->core->wait(*record_, deadline); }
 
 bool Ticket::ready() const noexcept {
@@ -238,6 +239,7 @@ Result<std::size_t> wait_any(std::span<Ticket> tickets, Deadline deadline) {
   return scheduler::Core::wait_any(records, deadline);
 }
 
+Id Outcome::id() const noexcept { return record_->id; }
 const AdapterInfo& Outcome::device() const { return record_->core->pool().fleet().info(record_->device); }
 Duration Outcome::queue_time() const { return record_->queue_time(); }
 Duration Outcome::build_time() const { return record_->times.build; }

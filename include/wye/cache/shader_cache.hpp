@@ -3,6 +3,7 @@
 #include <wye/base/blob_store.hpp>
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
+#include <wye/base/detail/id.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/device.hpp>
@@ -45,6 +46,7 @@ struct BuildEvent {
   Bytes bytes = {};              ///< of the executable
   double hit_rate = 0;           ///< `CacheMetrics::hit_rate` at the time of the event
   const Error* error = nullptr;  ///< null if it succeeded
+  Id id = {};                    ///< of this build or load
 };
 /// Receives events on the thread that built, after other threads can find the result. No lock is
 /// held. Exceptions are dropped. The function may use the cache but must not destroy its last copy.

@@ -2,6 +2,7 @@
 /// The ContextPool: execution lanes on shared devices, leased one user at a time.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
+#include <wye/base/detail/id.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
@@ -224,6 +225,8 @@ struct ContextInfo {
   /// Memory that the driver's pool for the device holds for all contexts, in buffers or unused.
   /// Zero if it has no pool: only CUDA has one.
   Bytes reserved{};
+  Id context_id = {};  ///< unlike `id`, no context of another pool has it
+  Id lease_id = {};    ///< `Lease::lease_id` of its last lease
 };
 
 /// A lease that uses a slot of a processor, for display.

@@ -1,6 +1,7 @@
 #pragma once
 /// A Lease: exclusive use of one context.
 #include <wye/base/clock.hpp>
+#include <wye/base/detail/id.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/device.hpp>
 #include <wye/device/executable.hpp>
@@ -34,6 +35,8 @@ class WYE_API Lease {
   const Device& device() const;
   /// Returns the name of the context in `ContextPool::contexts`: "vulkan:0#1".
   const std::string& id() const;
+  /// Returns the id of this lease. The next lease of the context has another one.
+  Id lease_id() const noexcept;
 
   /// Allocates `count` elements within the memory limit of the context.
   /// Errors: over_budget, and those of `Device::buffer`.

@@ -2,6 +2,7 @@
 /// Tickets: wait for, cancel and explain a submitted job.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
+#include <wye/base/detail/id.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
 #include <wye/device/executable.hpp>
@@ -42,6 +43,8 @@ struct VariantChoice {
 class WYE_API Outcome {
  public:
   explicit Outcome(std::shared_ptr<const scheduler::Record> record) : record_(std::move(record)) {}
+  /// Returns the id of the job, as `Ticket::id`.
+  Id id() const noexcept;
   /// Returns the device that ran the job.
   const AdapterInfo& device() const;
   std::string_view backend() const { return device().backend; }
@@ -151,6 +154,9 @@ class WYE_API Ticket {
   Ticket(const Ticket&) = delete;  // a job has one owner of its borrowed memory
   ~Ticket();
 
+  /// Returns the id of the job. Jobs that were refused because there was no memory for them share
+  /// the id of their scheduler's refusal.
+  Id id() const noexcept;
   /// Waits until the job has completed or `deadline` passes. The deadline is that of this call, not
   /// of the job (`JobOptions::start_by`). The calling thread runs a job that has not started yet.
   /// Errors: timed_out (this wait; the job continues); the failure of the job.
