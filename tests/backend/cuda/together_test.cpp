@@ -2,6 +2,12 @@
 // table, and falls back to the next one if that fails.
 #include <wye/wye.hpp>
 
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "backend/cuda/rig.hpp"
 #include "support/skip.hpp"
 #include "test_kernels_cu.hpp"
@@ -55,6 +61,50 @@ TEST_CASE("a job of the runtime runs on CUDA, and the ticket names it", "[cuda]"
   }
   CHECK(stand_in.alive().at("contexts") == 0);
   CHECK(stand_in.alive().at("device") == 0);
+}
+
+TEST_CASE("equal devices of CUDA share the jobs, and plans are spread over them", "[cuda]") {
+  if (!has_kernels()) return;
+  constexpr int jobs = 32;
+  for (const char* const count : {"2", "4"}) {
+    const StandIn stand_in;
+    const Setting devices("WYE_STANDIN_DEVICES", count);
+    stand_in.latency("kernel/add", std::chrono::milliseconds(5));
+    RuntimeOptions chosen = options({"cuda"});
+    chosen.pool.lanes_per_device = 1;
+    chosen.scheduler.batch_limit = 1;
+    Runtime runtime = good(Runtime::open(std::move(chosen)));
+    const int of = static_cast<int>(runtime.devices().size());
+    CHECK(std::to_string(of) == count);
+    const Add kernel = add(false);
+    std::vector<std::vector<Word>> values(jobs, std::vector<Word>(100, 1));
+    std::vector<Ticket> tickets;
+    for (auto& value : values)
+      tickets.push_back(runtime.submit(Job(kernel(value, 1), workload_types::vector)));
+    std::map<std::string, int> ran_on;
+    for (Ticket& ticket : tickets) {
+      const auto done = ticket.wait();
+      if (!done) FAIL(done.error().describe());
+      ++ran_on[done->device().id];
+    }
+    for (const auto& value : values) CHECK(value == std::vector<Word>(100, 2));
+    CHECK(ran_on.size() == static_cast<std::size_t>(of));
+    for (const auto& [device, ran] : ran_on) {
+      INFO(device << " ran " << ran << " of " << jobs);
+      CHECK(ran >= jobs / of / 2);
+    }
+    std::map<std::string, int> plans_on;
+    std::vector<Plan> plans;
+    for (int i = 0; i < 2 * of; ++i) {
+      Graph graph;
+      graph.add(Job(kernel(values[static_cast<std::size_t>(i)], 1), workload_types::vector));
+      plans.push_back(good(graph.compile(runtime)));
+      ++plans_on[plans.back().description().steps[0].device];
+    }
+    CHECK(plans_on.size() == static_cast<std::size_t>(of));
+    for (const auto& [device, plans_there] : plans_on) CHECK(plans_there == 2);
+    for (Plan& plan : plans) CHECK(plan.run().wait());
+  }
 }
 
 // Run by tests/with-stand-in-cuda.sh.
