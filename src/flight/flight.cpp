@@ -99,6 +99,8 @@ void Flight::form_launches() noexcept {
 }
 
 Result<void> Flight::bind_members() {
+  device::Lane& lane = this->lane();
+  const pool::Context& context = this->context();
   const Binding* first = nullptr;
   std::uint32_t number = 0;  // of a flight in its launch
   for (Flight* one = this; one; one = one->next_) {
@@ -110,7 +112,7 @@ Result<void> Flight::bind_members() {
       if (one->launch_size_ > 1) binding.begin_launch(one->launch_size_);
     }
     number = (number + 1) % one->launch_size_;
-    if (auto ok = binding.bind(lane(), context().account, one->tag_, park_); !ok) return ok;
+    if (auto ok = binding.bind(lane, context.account, one->tag_, park_); !ok) return ok;
   }
   return {};
 }
@@ -127,6 +129,7 @@ Result<void> Flight::bind() {
 }
 
 Result<void> Flight::record() {
+  device::Lane& lane = this->lane();
   std::size_t dispatches = 0;
   for (Flight* one = this; one; one = one->next_) {
     const Binding& binding = one->binding_;
@@ -134,7 +137,7 @@ Result<void> Flight::record() {
     for (std::size_t c = 0; c < one->steps_.size(); ++c, ++dispatches) {
       Step& step = one->steps_[c];
       if (!step.is_timed)
-        lane().dispatch(base::state_of(step.executable), binding.arguments(c), binding.items(c));
+        lane.dispatch(base::state_of(step.executable), binding.arguments(c), binding.items(c));
       else if (auto ok = dispatch_alone(step, c); !ok)
         return ok;
     }
@@ -184,9 +187,10 @@ void Flight::record_downloads() {
 }
 
 std::optional<device::TimelinePoint> Flight::submit(bool waits) {
-  device::TimelinePoint point = lane().submit(stop_token(), waits);
-  has_begun_ |= !lane().failure();
-  if (waits || lane().failure() || lane().idle()) return std::nullopt;
+  device::Lane& lane = this->lane();
+  device::TimelinePoint point = lane.submit(stop_token(), waits);
+  has_begun_ |= !lane.failure();
+  if (waits || lane.failure() || lane.idle()) return std::nullopt;
   return point;
 }
 
