@@ -214,7 +214,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // quiesce.cpp
   /// The calls of `call` on this thread.
   static constinit thread_local int functions_on_this_thread;
-  bool is_quiet_locked() const noexcept;
+  bool is_quiet_locked() noexcept;
   void note_quiet_locked() noexcept {
     if (quiescing_ > 0 && is_quiet_locked()) quiet_.wake_all();
   }
@@ -243,6 +243,8 @@ class Core : public std::enable_shared_from_this<Core> {
   void log_end(const Record& record) const noexcept;
   std::optional<Error> target_error(std::string_view on) const;
   Decision* next_device(Record& record) const;
+  Error no_device_error(const Record& record) const;
+  void note_ran(Record& record, Decision& decision) noexcept;
   void take_over(Record& record, std::size_t device) const;
   Decision* consider_again(Record& record, std::initializer_list<RefusalCode> codes) const;
   bool leave_place(Record& record) noexcept;
@@ -296,6 +298,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // explain.cpp
   std::string describe(const Record& record, const Decision& decision) const;
   std::string placement_reason(const Record& record) const;
+  std::string absent_backends(const Record& record) const;
 
   const base::Origin origin_;
   using Blocks = std::unique_ptr<base::BlockPool, base::BlockPool::Leave>;

@@ -188,6 +188,27 @@ PlanDescription shape_of(const PlanState& plan, const Operands& operands, const 
   return shape;
 }
 
+/// Keeps the decisions about the devices of a step in its record.
+void Compiler::keep_decisions(const Placed& placed) const {
+  Record& record = *placed.record;
+  const std::span<const Choice> choices = record.row->choices;
+  record.decisions.clear();
+  for (std::size_t i = 0; i < placed.decisions.size(); ++i) {
+    Decision decision = placed.decisions[i];
+    if (i == placed.chosen) {
+      decision.verdict = Candidate::Verdict::ran;
+    } else if (decision.is_open()) {
+      const bool is_equal = choices[decision.device].equal == choices[placed.device()].equal;
+      if (i > placed.chosen || placed.is_pinned || !is_equal) {
+        core_.pass(record, decision.device);
+        continue;
+      }
+      decision.code = RefusalCode::busy;
+    }
+    record.decisions.push_back(std::move(decision));
+  }
+}
+
 void Compiler::describe(const Operands& operands, const Dependencies& dependencies,
                         const PlanMemory& memory) {
   Compiled& to = *compiled_;
@@ -204,21 +225,7 @@ void Compiler::describe(const Operands& operands, const Dependencies& dependenci
           argument.kept_in = "host";
     Record& record = *placed.record;
     record.device = to.devices[s];
-    record.decisions.clear();
-    for (std::size_t i = 0; i < placed.decisions.size(); ++i) {
-      Decision decision = placed.decisions[i];
-      if (i == placed.chosen) decision.verdict = Candidate::Verdict::ran;
-      if (i != placed.chosen && decision.is_open()) {
-        const std::span<const Choice> choices = record.row->choices;
-        if (i > placed.chosen || placed.is_pinned ||
-            choices[decision.device].equal != choices[placed.device()].equal) {
-          core_.pass(record, decision.device);
-          continue;
-        }
-        decision.code = RefusalCode::busy;
-      }
-      record.decisions.push_back(std::move(decision));
-    }
+    keep_decisions(placed);
     const auto add = [&](const Decision& decision) {
       const AdapterInfo& info = device(decision.device).info();
       const bool is_chosen = decision.verdict == Candidate::Verdict::ran;

@@ -16,6 +16,12 @@ void append_once(std::string& text, const std::string& sentence) {
   if (text.find(sentence) == std::string::npos) text += sentence;
 }
 
+/// Returns why a device comes before another one, as the end of a sentence.
+std::string order_of(const Row& row, std::size_t first, std::size_t then) {
+  if (row.choices[then].backend == row.choices[first].backend) return "has the same backend and comes first.";
+  return base::text("comes first for {} work of {} and more.", row.type.name, to_string(row.at_least));
+}
+
 }  // namespace
 
 /// Returns why a device did not run a job.
@@ -56,13 +62,8 @@ std::string Core::describe(const Record& record, const Decision& decision) const
     case RefusalCode::fallback_forbidden: return base::text("fallback of {} is forbidden.", record.object());
     case RefusalCode::emulated:
       return base::text("it runs on the CPU, so '{}' and every other device come first.", ran_on);
-    case RefusalCode::lower_preference: {
-      if (record.row->choices[decision.device].backend == record.row->choices[record.device].backend)
-        return base::text("'{}' has the same backend and comes first.", ran_on);
-      const Preference& row = *record.row;
-      return base::text("'{}' comes first for {} work of {} and more.", ran_on, row.type.name,
-                        to_string(row.at_least));
-    }
+    case RefusalCode::lower_preference:
+      return base::text("'{}' {}", ran_on, order_of(*record.row, record.device, decision.device));
   }
   return {};
 }
@@ -163,9 +164,17 @@ std::string Core::placement_reason(const Record& record) const {
     text +=
         base::text("{} refused: {} ", pool_->fleet().info(decision.device).id, describe(record, decision));
   }
-  const Row& row = *record.row;
   const std::string work = base::text("{} work of {}", record.job.type().name, to_string(record.size));
-  // Backends that the row names before this one, and why none of their devices ran the job.
+  const std::string absent = absent_backends(record);
+  if (!absent.empty()) return text + base::text("'{}' is next for {}: {}.", info.backend, work, absent);
+  return text + base::text("'{}' comes {} for {}.", info.backend, text.empty() ? "first" : "next", work);
+}
+
+/// Returns the backends that the row of a job names before that of its device, and why none of their
+/// devices ran it.
+std::string Core::absent_backends(const Record& record) const {
+  const AdapterInfo& info = pool_->fleet().info(record.device);
+  const Row& row = *record.row;
   std::string absent;
   for (const std::string& backend : row.backends) {
     if (backend == info.backend) break;
@@ -179,8 +188,7 @@ std::string Core::placement_reason(const Record& record) const {
     }
     if (!any) absent += base::text("{}'{}' has no usable device", absent.empty() ? "" : ", ", backend);
   }
-  if (!absent.empty()) return text + base::text("'{}' is next for {}: {}.", info.backend, work, absent);
-  return text + base::text("'{}' comes {} for {}.", info.backend, text.empty() ? "first" : "next", work);
+  return absent;
 }
 
 }  // namespace scheduler

@@ -17,7 +17,7 @@ namespace wye::inline v0::scheduler {
 /// Threads: under the mutex of its scheduler.
 class Ledger {
  public:
-  /// The numbers of one type of jobs. They stay where they are.
+  /// The numbers of one type of jobs. They do not move.
   using Row = TypeMetrics;
 
   /// Keeps the last `recent` jobs; the pool has at most `devices`. Throws: std::bad_alloc.

@@ -30,7 +30,7 @@ struct Choice {
 /// Sets the members from `equal` on. The CPU shares no jobs, nor does a device that runs on it.
 std::vector<Choice> find_groups(std::vector<Choice> devices) noexcept;
 
-/// What is known about a job that waits for devices.
+/// The known times of a job that waits for devices.
 struct Wait {
   Duration run{};               ///< its run time there; zero: not known
   Duration before{};            ///< sum of the known run times of the jobs that wait there, and of its own

@@ -54,8 +54,8 @@ class Places {
     const Place& here = all_[place];
     return !here.pause.until && here.committed < here.limit + (place == on_threads ? blocked_ : 0);
   }
-  /// Returns whether a job that may run at two equal places runs at `a`: where fewer jobs run, then
-  /// where less memory is in use, then at the one that was least recently used.
+  /// Returns whether a job that may run at two equal places runs at `a`: fewer jobs run there, then
+  /// less memory is in use there, then it was least recently used.
   bool comes_before(std::uint16_t a, std::uint16_t b) const noexcept;
   void commit(std::uint16_t place) noexcept {
     ++all_[place].committed;

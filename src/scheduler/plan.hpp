@@ -296,6 +296,7 @@ class Compiler {
   Result<bool> build();
   void arrange(const Dependencies& dependencies);
   Result<void> reserve(const Operands& operands);
+  void keep_decisions(const Placed& placed) const;
   void describe(const Operands& operands, const Dependencies& dependencies, const PlanMemory& memory);
   Result<void> check_size(std::size_t device, Bytes arrays, Bytes host, Bytes scratch) const;
   Job job_of(std::size_t step, const Operands& operands) const;

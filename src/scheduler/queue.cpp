@@ -1,4 +1,4 @@
-// The threads that run what is ready.
+// The threads that run the jobs that are ready.
 #include <algorithm>
 #include <bit>
 #include <new>

@@ -8,9 +8,9 @@ namespace wye::inline v0::scheduler {
 constinit thread_local int Core::functions_on_this_thread = 0;
 
 /// Returns whether no job waits or runs, and no thread or callback holds a settled job.
-bool Core::is_quiet_locked() const noexcept {
-  return queued_ == 0 && running_ == 0 && users_ == 0 && callbacks_ == 0 &&
-         ready_.count() == 0 && ready_.places().committed() == 0;
+bool Core::is_quiet_locked() noexcept {
+  return queued_ == 0 && running_ == 0 && users_ == 0 && callbacks_ == 0 && ready_.count() == 0 &&
+         ready_.places().committed() == 0;
 }
 
 /// Ends the use of a job by a thread that does not count as the thread of a committed job.

@@ -35,9 +35,14 @@ void Ready::rank(Waiting& job) noexcept {
 }
 
 void Ready::push(std::shared_ptr<Waiting> job) {
-  if (job->expected == Duration::zero()) expect(*job);
   Line& line = lines_[job->line];
   const std::size_t level = level_of(*job);
+  observe(*job);
+  if (job->expected == Duration::zero() && job->mean_run_time && *job->mean_run_time != Duration::zero()) {
+    job->expected = *job->mean_run_time;
+    ++line.expected[level].jobs;
+    line.expected[level].run_time += job->expected;
+  }
   Heap& heap = (job->is_staged ? staged_[job->place] : line.jobs)[level];
   if (const std::size_t all = heap.size() + line.held + 1; heap.capacity() < all) heap.reserve(2 * all);
   heap.push_back({.due = job->due,
@@ -346,16 +351,6 @@ void Ready::observe(Waiting& job) noexcept {
   if (job.mean_run_time || (!refuses_ && !is_shared && (!observes_ || job.line == on_threads))) return;
   const std::uint16_t group = job.place != on_threads ? places_[job.place].group : group_of(job.line);
   job.mean_run_time = times_.of(job.program, group, job.size.count);
-}
-
-/// Adds a job that waits to the expected work of its line.
-void Ready::expect(Waiting& job) noexcept {
-  observe(job);
-  if (!job.mean_run_time || *job.mean_run_time == Duration::zero()) return;
-  job.expected = *job.mean_run_time;
-  Expected& expected = lines_[job.line].expected[level_of(job)];
-  ++expected.jobs;
-  expected.run_time += job.expected;
 }
 
 /// Removes a job that starts, settles or is set aside from the expected work of its line.

@@ -23,8 +23,8 @@ namespace wye::inline v0::scheduler {
 /// jobs in turns. A device without a job of its lines takes one from the line of other devices if
 /// `is_worth_moving`. The next job of a place is the first one of the highest priority, in the order
 /// of `SchedulerOptions::order`. The keys do not change: aging is a rank, later by `aging` for each
-/// priority below the highest. A staged job runs where it is staged, unless an equal device has
-/// nothing else of its priority to run.
+/// priority below the highest. A staged job runs on the device that it is staged on, unless an equal
+/// one has nothing else of its priority to run.
 /// Threads: under the mutex of its scheduler, but for `count`.
 class Ready {
  public:
@@ -33,7 +33,6 @@ class Ready {
         Places::MemoryInUse memory);
 
   Places& places() noexcept { return places_; }
-  const Places& places() const noexcept { return places_; }
   Tags& tags() noexcept { return tags_; }
   /// Returns the line of jobs that may run on the devices of the group of `device`, and move to
   /// others.
@@ -65,7 +64,7 @@ class Ready {
       const Waiting& next = *found.heap->front().job;
       const State state = next.state;
       if (state == State::staging) return {};
-      return state != State::queued || may_join(next) ? found : Found{};  // one that has settled is skipped
+      return state != State::queued || may_join(next) ? found : Found{};  // a job that has settled is skipped
     });
   }
   /// Takes the next job to stage, and sets its place: that of a device without room whose limit of
@@ -102,14 +101,15 @@ class Ready {
   /// Returns when the first of them starts again; `Instant::max()` if none pauses.
   Instant first_resume() noexcept;
 
-  /// Finds the mean run time of jobs as this one, which its own is added to, where it waits or runs.
+  /// Finds the mean run time of jobs like this, on the devices that it waits for or runs on. Its own
+  /// time is added to it.
   void observe(Waiting& job) noexcept;
   /// Jobs whose run time is known, and the sum of their mean run times.
   struct Expected {
     std::uint32_t jobs = 0;
     Duration run_time{};
   };
-  /// Returns the jobs that wait and run before one that is ready now.
+  /// Returns the jobs that wait and run before a job that is ready now.
   Expected before(const Waiting& job) const noexcept;
   /// Returns how many jobs of a line run at a time.
   std::uint32_t at_a_time(std::uint16_t line) const noexcept;
@@ -172,7 +172,6 @@ class Ready {
   Found move_from(Heap& heap, std::uint16_t group, std::uint16_t to) noexcept;
   Found next_to_stage() noexcept;
   static Found first_of(const Firsts& firsts) noexcept;
-  void expect(Waiting& job) noexcept;
   void expect_no_more(Waiting& job) noexcept;
   /// Calls `f` with each place that takes jobs of a line.
   template <class F>

@@ -156,6 +156,7 @@ struct Record : Waiting, std::enable_shared_from_this<Record>, base::Identified 
 
   // Under the mutex of the core; further ones follow below.
   bool is_unattended = false;   ///< abandoned in flight, and no worker waits for it yet
+  bool counts_for_tag = false;  ///< as one of the running jobs of its tag
   bool is_due = false;          ///< it counts as running, and starts when its stage ends
   std::uint32_t flight = 0;     ///< the number of its last submission that no thread waited for
   std::uint32_t callbacks = 0;  ///< pending ones of all its flights: a late one may follow a next flight

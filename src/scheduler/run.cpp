@@ -166,6 +166,18 @@ bool Core::is_blamed(const Record& record, Decision& decision) const {
   return true;
 }
 
+/// Notes that a device has run a job, and that the devices after it were not tried.
+void Core::note_ran(Record& record, Decision& decision) noexcept {
+  decision.verdict = Candidate::Verdict::ran;
+  decision.code = RefusalCode::none;
+  for (; record.next_candidate < record.row->devices.size(); ++record.next_candidate)
+    if (const std::size_t next = record.row->devices[record.next_candidate]; !record.has_decision(next))
+      pass(record, next);
+  if (!record.has_failed) return;
+  const base::Lock lock = base::lock_soon(mutex_);
+  ledger_.note_fallback();
+}
+
 Result<Core::Progress> Core::place(Record& record, bool detaches) {
   if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
@@ -197,15 +209,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     record.attempt.reset();
     record.device = decision->device;
     if (attempted) {
-      decision->verdict = Candidate::Verdict::ran;
-      decision->code = RefusalCode::none;
-      for (; record.next_candidate < record.row->devices.size(); ++record.next_candidate)
-        if (const std::size_t next = record.row->devices[record.next_candidate]; !record.has_decision(next))
-          pass(record, next);
-      if (record.has_failed) {
-        const base::Lock lock = base::lock_soon(mutex_);
-        ledger_.note_fallback();
-      }
+      note_ran(record, *decision);
       return Progress::completed;
     }
     const Error& why = attempted.error();
@@ -227,6 +231,11 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
     // worker can free.
     if (detaches && requeue(record)) return Progress::requeued;
   }
+  return no_device_error(record);
+}
+
+/// Returns the error of a job that no device can run.
+Error Core::no_device_error(const Record& record) const {
   // The first failure is more informative than refusals.
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;

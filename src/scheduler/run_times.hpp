@@ -17,7 +17,7 @@ namespace wye::inline v0::scheduler {
 class RunTimes {
  public:
   /// Returns the mean of jobs of a program, whose operands have `bytes`, on the devices of `group`;
-  /// zero: none has completed. It stays where it is. Null: there are too many means, and this one is
+  /// zero: none has completed. It does not move. Null: there are too many means, and this one is
   /// not among them, or there is no memory for it.
   Duration* of(std::uint64_t program, std::uint16_t group, std::uint64_t bytes) noexcept {
     const auto known = means_.find(key(program, group, bytes));

@@ -36,8 +36,8 @@ struct Waiting {
   Priority priority = Priority::normal;
   bool uses_arrays = false;
   bool may_share = false;           ///< a submission with other jobs: `Core::take_batch_locked`
-  std::uint16_t line = on_threads;  ///< where it waits
-  /// Where it runs, or is staged. Zero while it waits in a line of several devices.
+  std::uint16_t line = on_threads;  ///< of the places that it waits for
+  /// It runs here, or is staged here. `on_threads` while it waits in a line of several devices.
   std::uint16_t place = on_threads;
   std::uint32_t entries = 0;   ///< made for it in lines: see `Ready::Entry`
   std::uint64_t sequence = 0;  ///< in the order of submission
@@ -47,7 +47,6 @@ struct Waiting {
   Instant submitted{};
   Instant start_by = Instant::max();
   Instant due{};                      ///< its place in the order within its priority
-  bool counts_for_tag = false;        ///< as one of the running jobs of its tag
   bool is_staged = false;             ///< one of the staged jobs of `place`
   Duration expected{};                ///< its run time, while its line expects it
   Duration* mean_run_time = nullptr;  ///< of its kernel and size on devices of its line; null: not observed

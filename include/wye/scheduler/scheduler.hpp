@@ -92,8 +92,8 @@ struct SchedulerOptions {
   /// and the arrays that they read are copied to the device, if memory is free for them there.
   /// Staged jobs hold no lane and no thread. They can still be cancelled, run out of time, move to
   /// another device and be overtaken by a higher priority, as all jobs that wait. With 1 none is
-  /// staged. An idle GPU of another type or name takes one of the jobs that are not staged, or any
-  /// one that it completes earlier by the run times of earlier jobs.
+  /// staged. An idle GPU of another type or name takes a job that is not staged, or any
+  /// job that it completes earlier by the run times of earlier jobs.
   std::uint32_t committed_per_lane = 2;
   /// Limit of the jobs of one submission to a device other than the host. A job that starts there
   /// takes along jobs for which no lane is free, up to 1 ms of their mean run times: they would
