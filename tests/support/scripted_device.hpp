@@ -345,8 +345,8 @@ class ScriptedDevice final : public device::DeviceBase {
     std::uint64_t last_ = 0;
   };
 
-  static AdapterInfo adapter(const std::string& id, AdapterType type, Features features,
-                             std::uint8_t silicon, const std::string& name) {
+  static AdapterInfo adapter(const std::string& id, AdapterType type, Features features, std::uint8_t silicon,
+                             const std::string& name) {
     constexpr std::uint64_t any = ~std::uint64_t{0};
     AdapterInfo info;
     info.id = id;

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/stand_in.hpp"
 #include "device/lane.hpp"
+#include "device/stamps.hpp"
 
 namespace wye::test {
 
