@@ -271,7 +271,6 @@ std::shared_ptr<Record> Core::pop_locked() noexcept {
 void Core::take_batch_locked(Record& leader) noexcept {
   constexpr Duration most_work = std::chrono::milliseconds(1);
   const std::uint32_t committed = ready_.places()[leader.place].committed;
-  const std::uint32_t limit = ready_.places()[leader.place].limit;
   // The lanes of a device share it: a job takes longer while others run.
   const auto time_of = [&](const Waiting& job) -> std::optional<Duration> {
     if (!job.may_share || !job.mean_run_time || *job.mean_run_time == Duration::zero()) return std::nullopt;
@@ -280,11 +279,7 @@ void Core::take_batch_locked(Record& leader) noexcept {
   const auto own = time_of(leader);
   if (!own) return;
   Duration work = *own;
-  // More jobs than `limit` are committed while some of a failed batch run alone.
-  const std::size_t free = limit - std::min(limit, committed - 1);
-  if (free == 0) return;
-  const std::size_t waiting = 1 + ready_.waiting_for(leader.place);
-  const std::size_t most = std::min<std::size_t>(options_.batch_limit, (waiting + free - 1) / free);
+  const std::size_t most = std::min<std::size_t>(options_.batch_limit, ready_.jobs_per_lane(leader.place));
   const auto may_join = [&](const Waiting& next) {
     const auto time = time_of(next);
     return time && work + *time <= most_work;

@@ -274,15 +274,26 @@ bool Ready::has_work(bool may_stage) noexcept {
   return has_returned() || next().heap || (may_stage && next_to_stage().heap);
 }
 
-std::size_t Ready::waiting_for(std::uint16_t place) const noexcept {
-  std::size_t sum = 0;
+std::size_t Ready::jobs_per_lane(std::uint16_t place) const noexcept {
+  const Places::Place& here = places_[place];
+  // More jobs than `limit` are committed while some of a failed batch run alone.
+  std::size_t free = here.limit - std::min(here.limit, here.committed - 1);
+  if (free == 0) return 1;
+  std::size_t jobs = 1;
   const auto add = [&](const Heaps& heaps) {
-    for (const Heap& heap : heaps) sum += heap.size();
+    for (const Heap& heap : heaps) jobs += heap.size();
   };
   add(lines_[place].jobs);
   add(staged_[place]);
-  if (place != on_threads && places_[place].shares) add(lines_[most_places_ + places_[place].group].jobs);
-  return sum;
+  if (here.shares) {
+    const auto line = static_cast<std::uint16_t>(most_places_ + here.group);
+    add(lines_[line].jobs);
+    each_place(line, [&](std::uint16_t other) {
+      const Places::Place& equal = places_[other];
+      if (other != place) free += equal.limit - std::min(equal.limit, equal.committed);
+    });
+  }
+  return (jobs + free - 1) / free;
 }
 
 std::optional<std::uint16_t> Ready::find_room(const Waiting& job) const noexcept {

@@ -34,10 +34,10 @@ class Ready {
 
   Places& places() noexcept { return places_; }
   Tags& tags() noexcept { return tags_; }
-  /// Returns the line of jobs that may run on the devices of the group of `device`, and move to
-  /// others.
-  std::uint16_t shared_line(std::size_t device) const noexcept {
-    return static_cast<std::uint16_t>(most_places_ + places_[static_cast<std::uint16_t>(1 + device)].group);
+  /// Returns the line of jobs that may run on the devices equal to `first`, which is the first of
+  /// them, and move to others. Threads: any.
+  std::uint16_t shared_line(std::size_t first) const noexcept {
+    return static_cast<std::uint16_t>(most_places_ + 1 + first);
   }
 
   /// Gives a job its place in the order.
@@ -78,8 +78,9 @@ class Ready {
   std::shared_ptr<Waiting> take_any() noexcept;
   /// Returns whether a job may run, or may be staged if `may_stage`.
   bool has_work(bool may_stage) noexcept;
-  /// Returns how many jobs a place, and those that share a line with it, may take.
-  std::size_t waiting_for(std::uint16_t place) const noexcept;
+  /// Returns how many jobs a lane of a device takes: its job, which has just started, and those that
+  /// wait for it, divided among this lane and the free ones of equal devices.
+  std::size_t jobs_per_lane(std::uint16_t place) const noexcept;
   /// Returns the number of jobs in lines, some of which may have settled, and of those that have
   /// returned. Threads: any.
   std::size_t count() const noexcept { return count_.load(std::memory_order_relaxed); }

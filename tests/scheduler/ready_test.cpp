@@ -46,8 +46,9 @@ struct Lines {
   std::shared_ptr<Waiting> add(std::size_t device, Priority priority = Priority::normal,
                                std::uint64_t movable = 0) {
     const bool shares = table.choices[device].shares;
-    return add_to(shares ? ready.shared_line(device) : static_cast<std::uint16_t>(1 + device), priority,
-                  movable);
+    return add_to(
+        shares ? ready.shared_line(table.choices[device].equal) : static_cast<std::uint16_t>(1 + device),
+        priority, movable);
   }
   std::shared_ptr<Waiting> add_to(std::uint16_t line, Priority priority = Priority::normal,
                                   std::uint64_t movable = 0) {
@@ -273,4 +274,17 @@ TEST_CASE("the last job is one of any line, and jobs that are staged count", "[s
   CHECK(lines.ready.take_any()->sequence == 5);
   CHECK(lines.ready.take_any() == nullptr);
   CHECK(lines.ready.count() == 0);
+}
+
+TEST_CASE("jobs that wait are divided among the free lanes of equal devices", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)}, {}, 2);
+  for (int i = 0; i < 16; ++i) lines.add(0);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.ready.jobs_per_lane(1) == 4);  // the job that runs, and 15 that wait, on 4 lanes
+  CHECK(lines.start() == Start{2, 1});
+  CHECK(lines.ready.jobs_per_lane(2) == 5);  // 15 on 3 lanes
+  lines.start(), lines.start();
+  CHECK(lines.ready.jobs_per_lane(2) == 13);
+  lines.ready.places().commit(2);  // a job of a batch that failed, which runs alone
+  CHECK(lines.ready.jobs_per_lane(2) == 1);
 }
