@@ -35,15 +35,15 @@ struct Waiting {
     options.clock = &clock;
     options.committed_per_lane = stages ? 2 : 1;  // a job that is being staged joins no batch
     machine.emplace(devices, std::move(options), 1u);
-    run_for(run_time);
-    device->hold();
-    blocker.emplace(machine->scheduler.submit(kernel(last, 2.0f)));
-    await_held(1);
     for (std::size_t i = 1; i < devices.size(); ++i) {  // otherwise jobs that wait run there
       devices[i]->hold();
       others_busy.push_back(machine->scheduler.submit(kernel(busy, 1.0f), {.on = devices[i]->info().id}));
       test::await([&] { return devices[i]->held() == 1; });
     }
+    run_for(run_time);
+    device->hold();
+    blocker.emplace(machine->scheduler.submit(kernel(last, 2.0f)));
+    await_held(1);
     for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = {static_cast<float>(i + 1)};
   }
   ~Waiting() { device->release(); }
