@@ -113,8 +113,14 @@ TEST_CASE("a job in flight past its time limit settles at the limit, and its lan
 
 TEST_CASE("jobs in flight on a device that is lost run on the next one, each once", "[scheduler]") {
   const Scripted first = scripted("cuda:0"), second = scripted("vulkan:0");
-  first->hold();
+  for (const Scripted& device : {first, second}) device->hold();
   Scheduler scheduler = test::scheduler_of({first, second}, {}, {.lanes_per_device = 4});
+  std::vector<float> busy(4, 1.0f);
+  std::vector<Ticket> blockers;  // of the second device: otherwise jobs that wait for the first move there
+  for (std::size_t i = 0; i < busy.size(); ++i)
+    blockers.push_back(
+        scheduler.submit(test::host_scale()(std::span<float>(busy).subspan(i, 1), 2.0f), {.on = "vulkan:0"}));
+  await([&] { return second->held() == busy.size(); });
   constexpr std::size_t jobs = 50;
   std::vector<float> x(jobs, 1.0f);
   std::vector<Ticket> tickets;
@@ -125,6 +131,7 @@ TEST_CASE("jobs in flight on a device that is lost run on the next one, each onc
   }
   await([&] { return first->held() == 4; });
   first->lose();
+  second->release();
   for (Ticket& ticket : tickets) {
     const auto outcome = ticket.wait(Deadline(60s));
     REQUIRE(outcome);
