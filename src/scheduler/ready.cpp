@@ -97,11 +97,10 @@ std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexce
     return nullptr;
   }
   if (tags_.has_shares() && runs) tags_.started(job->due);
-  if (job->is_staged && job->place != found.place) {
-    --places_[job->place].staged;
-    job->is_staged = false;
+  if (job->place != found.place) {  // otherwise a thread that stages the job may read it
+    if (std::exchange(job->is_staged, false)) --places_[job->place].staged;
+    job->place = found.place;
   }
-  job->place = found.place;
   if (runs && found.place != on_threads && places_[found.place].group != group_of(job->line))
     job->mean_run_time = nullptr;  // it moves
   return job;
