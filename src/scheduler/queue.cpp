@@ -78,28 +78,25 @@ void Core::make_ready(base::Lock lock, const std::shared_ptr<Record>& record) no
 /// it already.
 bool Core::requeue(Record& record) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
-  const std::uint16_t line = record.line, place = std::exchange(record.place, on_threads);
   record.may_share = record.leads_batch = false;  // its batch would fail again
   record.batch_size = record.launch_size = 1;
-  const auto stays = [&] {
-    record.line = line;
-    record.place = place;
-    return false;
-  };
   if (record.start_by != Instant::max())
-    return stays();  // it has started, and must not expire while it waits again
+    return false;  // it has started, and must not expire while it waits again
   base::Lock lock;
+  const std::uint16_t before = record.line;
   try {
-    if (!next_device(record)) return stays();
+    if (!next_device(record)) return false;
     const std::uint16_t next = line_of(record);
     lock = base::lock_soon(mutex_);
-    if (closing_ || record.state != State::running) return stays();
+    if (closing_ || record.state != State::running) return false;
     record.line = next;
     record.mean_run_time = nullptr;
     ready_.push(keep);
   } catch (const std::bad_alloc&) {
-    return stays();
+    if (lock) record.line = before;
+    return false;
   }
+  record.place = on_threads;
   return_to_queue_locked(record);
   wake_worker(std::move(lock));
   if (keep->stop) cancel(*keep);  // a call that came while it ran could not settle it
