@@ -1,6 +1,5 @@
 // The threads that run the jobs that are ready.
 #include <algorithm>
-#include <bit>
 #include <new>
 #include <utility>
 
