@@ -77,10 +77,7 @@ TEST_CASE("a flight whose commands are in flight returns the point that they rea
   const Scene scene = scene_of(device);
   Values x{1};
   One one(scene, {test::host_scale()(x, 2.0f)});
-  REQUIRE(one.prepare());
-  REQUIRE(one.flight->lease());
-  REQUIRE(one.flight->bind());
-  REQUIRE(one.flight->record());
+  REQUIRE(one.begin());
   CHECK_FALSE(one.flight->has_begun());
   device->hold();
   const auto point = one.flight->submit(false);
@@ -108,10 +105,7 @@ TEST_CASE("large downloads follow the commands in a submission of their own", "[
                                                   })}})
           .value();
   One one(scene, {fill(y)});
-  REQUIRE(one.flight->prepare(one.labels, clock.now(), true));
-  REQUIRE(one.flight->lease());
-  REQUIRE(one.flight->bind());
-  REQUIRE(one.flight->record());
+  REQUIRE(one.begin(clock.now()));
   const int before = device->count(Step::submit);
   (void)one.flight->submit(true);
   clock.advance(5s);  // of the commands
@@ -140,10 +134,7 @@ TEST_CASE("a timed step is submitted alone and measured", "[flight]") {
   Values x{1}, y{1};
   const auto quick = test::on_host("quick", [](Range, std::span<float> to) { to[0] += 1; });
   One one(scene, {slow(x), quick(y)}, {}, nullptr, Instant::max(), true);
-  REQUIRE(one.flight->prepare(one.labels, clock.now(), true));
-  REQUIRE(one.flight->lease());
-  REQUIRE(one.flight->bind());
-  REQUIRE(one.flight->record());
+  REQUIRE(one.begin(clock.now()));
   CHECK(one.flight->has_begun());
   CHECK(one.flight->time_of(0) == 3s);
   CHECK(one.flight->time_of(1) == 0s);  // it was measured too
@@ -410,10 +401,7 @@ TEST_CASE("a cancelled flight ends while its work is in flight, unless it is the
     const Scene scene = scene_of(device);
     Values x{1};
     One one(scene, {test::host_scale()(x, 2.0f)});
-    REQUIRE(one.prepare());
-    REQUIRE(one.flight->lease());
-    REQUIRE(one.flight->bind());
-    REQUIRE(one.flight->record());
+    REQUIRE(one.begin());
     device->hold();
     REQUIRE(one.flight->submit(false));
     one.stop = true;
@@ -433,10 +421,7 @@ TEST_CASE("a flight ends at its time limit, and is parked no longer than that", 
   const Scene scene = scene_of(device, {}, clock);
   Values x{1};
   One late(scene, {test::host_scale()(x, 2.0f)}, {}, nullptr, clock.now() + 1s);
-  REQUIRE(late.flight->prepare(late.labels, clock.now(), true));
-  REQUIRE(late.flight->lease());
-  REQUIRE(late.flight->bind());
-  REQUIRE(late.flight->record());
+  REQUIRE(late.begin(clock.now()));
   clock.advance(2s);
   (void)late.flight->submit(true);
   CHECK(late.flight->complete().error() == Errc::timed_out);
@@ -444,10 +429,7 @@ TEST_CASE("a flight ends at its time limit, and is parked no longer than that", 
   device->hold();
   Values y{1};
   One parked(scene, {test::host_scale()(y, 2.0f)});
-  REQUIRE(parked.prepare());
-  REQUIRE(parked.flight->lease());
-  REQUIRE(parked.flight->bind());
-  REQUIRE(parked.flight->record());
+  REQUIRE(parked.begin());
   REQUIRE(parked.flight->submit(false));
   CHECK(parked.flight->park() == Instant::max());
   parked.flight->park_until(Clock::steady().now());

@@ -67,12 +67,16 @@ struct One {
   Result<void> prepare(bool reserves = true) {
     return flight->prepare(labels, Clock::steady().now(), reserves);
   }
-  /// Begins, submits and waits; returns the first error.
-  Result<void> fly() {
-    if (auto ok = prepare(); !ok) return ok;
+  /// Makes all steps before the submission. `now`: see `Flight::prepare`. Returns the first error.
+  Result<void> begin(Instant now = Clock::steady().now()) {
+    if (auto ok = flight->prepare(labels, now, true); !ok) return ok;
     if (auto ok = flight->lease(); !ok) return ok;
     if (auto ok = flight->bind(); !ok) return ok;
-    if (auto ok = flight->record(); !ok) return ok;
+    return flight->record();
+  }
+  /// Begins, submits and waits; returns the first error.
+  Result<void> fly() {
+    if (auto ok = begin(); !ok) return ok;
     return complete();
   }
   /// Submits and waits until it has completed.
