@@ -35,14 +35,13 @@ int main() {
   std::mutex mutex;
   std::condition_variable told;
   std::vector<wye::Reload> reloads;
-  auto runtime =
-      wye::Runtime::open({.pool = {.backends = {"vulkan"}},
-                          .hot_reload = true,
-                          .on_reload = [&](const wye::Reload& reload) {  // on the thread of hot reload
-                            const std::lock_guard lock(mutex);
-                            reloads.push_back(reload);
-                            told.notify_one();
-                          }});
+  auto runtime = wye::Runtime::open({.pool = {.backends = {"vulkan"}},
+                                     .hot_reload = true,
+                                     .on_reload = [&](const wye::Reload& reload) {  // on the thread of events
+                                       const std::lock_guard lock(mutex);
+                                       reloads.push_back(reload);
+                                       told.notify_one();
+                                     }});
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 0;  // no Vulkan on this machine
 
   std::vector<float> x(1000, 1.0f);

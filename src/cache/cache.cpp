@@ -11,10 +11,12 @@
 namespace wye::inline v0::cache {
 
 Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
-             std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles)
+             std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles,
+             std::shared_ptr<base::Journal> journal)
     : options_(options),
       clock_(options.clock ? *options.clock : Clock::steady()),
       log_(options.log),
+      journal_(std::move(journal)),
       store_(std::move(store)),
       drivers_(store_ ? std::make_unique<DriverTier>(*store_) : nullptr),
       directory_(std::move(directory)),
@@ -24,7 +26,28 @@ Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
 
 Cache::~Cache() {
   background_builds_.clear();  // waits for them: they use this cache
+  build_sink_.finish();
   save_driver_code();
+}
+
+Result<void> Cache::subscribe_sink() {
+  if (!options_.on_build) return {};
+  auto sink =
+      journal_->listen<base::KernelBuilt>([on_build = options_.on_build](const base::KernelBuilt& event) {
+        BuildEvent given;
+        given.id = event.id;
+        given.kernel = event.kernel;
+        given.device = event.device;
+        given.tier = event.tier;
+        given.took = event.took;
+        given.bytes = event.bytes;
+        given.hit_rate = event.hit_rate;
+        given.error = event.error ? &*event.error : nullptr;
+        on_build(given);
+      });
+  if (!sink) return std::move(sink).error();
+  build_sink_ = *std::move(sink);
+  return {};
 }
 
 void Cache::save_driver_code() noexcept {
@@ -35,7 +58,8 @@ void Cache::save_driver_code() noexcept {
   }
 }
 
-Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options) {
+Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options,
+                                           std::shared_ptr<base::Journal> journal) {
   std::shared_ptr<BlobStore> store = options.store;
   std::vector<Bundle> bundles;
   for (const std::string& path : options.bundles) {
@@ -61,7 +85,10 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options) {
   if (store)
     artefacts = std::make_unique<ArtefactStore>(std::move(store), std::move(locks), base::Logger(options.log),
                                                 std::move(reports));
-  auto cache = base::make_own<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles));
+  if (!journal) journal = base::Journal::make();
+  auto cache = base::make_own<Cache>(options, std::move(artefacts), std::move(directory), std::move(bundles),
+                                     std::move(journal));
+  if (auto subscribed = cache->subscribe_sink(); !subscribed) return std::move(subscribed).error();
   if (options.warm_compilers) cache->start_warming_compilers();
   return cache;
 }

@@ -15,6 +15,7 @@
 
 #include "base/gate.hpp"
 #include "base/id.hpp"
+#include "base/journal.hpp"
 #include "base/logger.hpp"
 #include "base/process.hpp"
 #include "base/worker.hpp"
@@ -44,11 +45,13 @@ class Cache final : public device::ExecutableProvider,
                     public device::Reclaimable,
                     public std::enable_shared_from_this<Cache> {
  public:
-  /// Opens a cache.
-  /// Errors: io; those of `Bundle::open`.
-  static Result<std::shared_ptr<Cache>> open(const CacheOptions& options);
+  /// Opens a cache. `journal`: null: its own.
+  /// Errors: io; those of `Bundle::open`; unavailable (no thread for `on_build`).
+  static Result<std::shared_ptr<Cache>> open(const CacheOptions& options,
+                                             std::shared_ptr<base::Journal> journal = nullptr);
   Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
-        std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles);  ///< for `open`
+        std::shared_ptr<const DirectoryStore> directory, std::vector<Bundle> bundles,
+        std::shared_ptr<base::Journal> journal);  ///< for `open`
   ~Cache() override;
 
   /// Reports to `observer` each program and device that is not found by its id. Call it before the
@@ -83,6 +86,7 @@ class Cache final : public device::ExecutableProvider,
   Manifest manifest() const;
   std::vector<KernelMetrics> kernel_metrics() const;
   const Clock& clock() const noexcept override { return clock_; }
+  const std::shared_ptr<base::Journal>& journal() const noexcept { return journal_; }
   /// Returns the store, for records about devices; null without one.
   ArtefactStore* store() const noexcept { return store_.get(); }
   /// The process that opened it. A child of `fork` takes none of its locks and finds nothing.
@@ -168,12 +172,15 @@ class Cache final : public device::ExecutableProvider,
   void count_failure(const Key& key, const Error& error);
   void add(const BuildRequest& request, const Built& built, Removed& removed);
   void report(const BuildRequest& request, const Build& build, const Built* built) const noexcept;
+  Result<void> subscribe_sink();
   void start_warming_compilers();
 
   const base::Origin origin_;
   const CacheOptions options_;
   const Clock& clock_;
   const base::Logger log_;
+  const std::shared_ptr<base::Journal> journal_;
+  base::Subscription build_sink_;
   const std::unique_ptr<ArtefactStore> store_;  ///< null without one
   const std::unique_ptr<DriverTier> drivers_;   ///< likewise
   const std::shared_ptr<const DirectoryStore> directory_;
@@ -189,6 +196,10 @@ class Cache final : public device::ExecutableProvider,
   std::list<BackgroundBuild> background_builds_;                     ///< whose callers timed out
   std::unordered_set<std::uint64_t> devices_;                        ///< those that may reclaim memory
 };
+
+/// Opens a ShaderCache. `journal`: null: its own.
+/// Errors: those of `ShaderCache::open`.
+Result<ShaderCache> open(CacheOptions options, const std::shared_ptr<base::Journal>& journal);
 
 /// Returns the key of the code that a driver generates from an artefact.
 Digest build_name(const Digest& artefact, const device::DeviceBase& device);

@@ -289,9 +289,8 @@ void Cache::count_failure(const Key& key, const Error& error) {
 }
 
 void Cache::report(const BuildRequest& request, const Build& build, const Built* built) const noexcept {
-  if (!options_.on_build || (built && built->tier == CacheTier::none)) return;
-  const base::CancellationHeld held;
-  BuildEvent event;
+  if (!journal_->wants<base::KernelBuilt>() || (built && built->tier == CacheTier::none)) return;
+  base::KernelBuilt event;
   event.id = build.id;
   event.kernel = request.program->name();
   event.device = request.device->info().id;
@@ -301,16 +300,13 @@ void Cache::report(const BuildRequest& request, const Build& build, const Built*
     event.bytes = built->executable->bytes();
   } else {
     event.took = clock_.now() - build.began;
-    event.error = &build.result.error();
+    event.error = build.result.error();
   }
   {
     const auto lock = freeze();
     event.hit_rate = metrics_locked().hit_rate();
   }
-  try {
-    options_.on_build(event);
-  } catch (...) {  // the application's exception
-  }
+  journal_->emit(event);
 }
 
 void Cache::load_stored(const Digest& digest, Built& built, std::optional<device::Artefact>& artefact) {

@@ -53,6 +53,10 @@ void each_usable(const std::vector<AnyKernel>& kernels, const std::vector<Device
 
 Result<ShaderCache> ShaderCache::open(CacheOptions options, Headers headers) {
   if (auto fits = base::check_headers<CacheOptions>(headers); !fits) return std::move(fits).error();
+  return cache::open(std::move(options), nullptr);
+}
+
+Result<ShaderCache> cache::open(CacheOptions options, const std::shared_ptr<base::Journal>& journal) {
   if (options.eviction != Eviction::lru && options.eviction != Eviction::slru)
     return Error(Errc::invalid_argument, "The eviction policy is unknown to this build (lru, slru).");
   if (options.store && !options.directory.empty())
@@ -62,15 +66,15 @@ Result<ShaderCache> ShaderCache::open(CacheOptions options, Headers headers) {
     const base::Logger log(options.log);
     if (!options.require_directory && !options.store && options.directory.empty())
       log.write(LogLevel::warning, "cache", "Kernels are not stored: there is no cache directory.");
-    auto opened = cache::Cache::open(options);
+    auto opened = cache::Cache::open(options, journal);
     if (!opened && opened.error() == Errc::io && !options.require_directory) {
       log.write(LogLevel::warning, "cache",
                 base::text("Kernels are not stored: {}", opened.error().sentence()));
       options.directory.clear();
-      opened = cache::Cache::open(options);
+      opened = cache::Cache::open(options, journal);
     }
     if (!opened) return std::move(opened).error();
-    return ShaderCache(std::move(*opened));
+    return detail::Internals::make<ShaderCache>(std::move(*opened));
   });
 }
 

@@ -5,7 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "base/cancellation.hpp"
 #include "base/host_info.hpp"
 #include "base/internals.hpp"
 #include "base/sizes.hpp"
@@ -44,8 +43,45 @@ std::string ids_on(const Fleet& fleet, std::size_t processor) {
 
 }  // namespace
 
-Accounts::Accounts(std::shared_ptr<const PoolOptions> options, const Fleet& fleet)
-    : options_(std::move(options)), fleet_(fleet), here_(fleet.limit()) {}
+Accounts::Accounts(std::shared_ptr<const PoolOptions> options, const Fleet& fleet,
+                   std::shared_ptr<base::Journal> journal)
+    : options_(std::move(options)), journal_(std::move(journal)), fleet_(fleet), here_(fleet.limit()) {}
+
+Accounts::~Accounts() {
+  discard(0);
+  for (base::Subscription& sink : sinks_) sink.finish();
+}
+
+Result<void> Accounts::subscribe_sinks() {
+  if (options_->on_switch) {
+    auto sink = journal_->listen<base::ContextSwitched>(
+        [on_switch = options_->on_switch](const base::ContextSwitched& event) {
+          on_switch({.from = event.from,
+                     .to = event.to,
+                     .device = event.device,
+                     .backend = event.backend,
+                     .changes_device = event.changes_device,
+                     .changes_backend = event.changes_backend,
+                     .thread = event.thread,
+                     .duration = event.duration});
+        });
+    if (!sink) return std::move(sink).error();
+    sinks_[0] = *std::move(sink);
+  }
+  if (options_->on_pressure) {
+    auto sink = journal_->listen<base::PressureChanged>(
+        [on_pressure = options_->on_pressure](const base::PressureChanged& event) {
+          on_pressure({.silicon = event.silicon,
+                       .limited = event.limited,
+                       .held = event.held,
+                       .limit = event.limit,
+                       .level = static_cast<MemoryPressure::Level>(event.level)});
+        });
+    if (!sink) return std::move(sink).error();
+    sinks_[1] = *std::move(sink);
+  }
+  return {};
+}
 
 void Accounts::prepare(const std::string& owner) {
   silicon::Silicon& silicon = fleet_.silicon(prepared_);
@@ -197,18 +233,18 @@ MemoryPressure Accounts::pressure_on(std::size_t processor) const noexcept {
 }
 
 void Accounts::note_pressure(const device::DeviceBase& device) noexcept {
-  if (!options_->on_pressure) return;
+  if (!journal_->wants<base::PressureChanged>()) return;
   if (const auto d = fleet_.find(device.ref())) report_pressure(*d);
 }
 
 void Accounts::report_pressure(std::size_t device) noexcept {
   const MemoryPressure pressure = pressure_on(fleet_.processor_of(device));
   if (here(device).level.exchange(pressure.level, std::memory_order_relaxed) == pressure.level) return;
-  const base::CancellationHeld held;
-  try {
-    options_->on_pressure(pressure);
-  } catch (...) {  // of the application
-  }
+  journal_->emit(base::PressureChanged{.silicon = pressure.silicon,
+                                       .limited = pressure.limited,
+                                       .held = pressure.held,
+                                       .limit = pressure.limit,
+                                       .level = static_cast<std::uint8_t>(pressure.level)});
 }
 
 }  // namespace wye::pool

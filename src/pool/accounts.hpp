@@ -2,6 +2,7 @@
 /// The memory accounts of a pool: the memory that a job may reserve, and the pressure on memory.
 #include <wye/pool/context_pool.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/journal.hpp"
 #include "pool/fleet.hpp"
 #include "silicon/memory_account.hpp"
 
@@ -43,9 +45,15 @@ struct SizeLimit {
 class Accounts {
  public:
   /// `fleet` outlives it.
-  Accounts(std::shared_ptr<const PoolOptions> options, const Fleet& fleet);
+  Accounts(std::shared_ptr<const PoolOptions> options, const Fleet& fleet,
+           std::shared_ptr<base::Journal> journal);
   Accounts(const Accounts&) = delete;
-  ~Accounts() { discard(0); }
+  ~Accounts();
+  /// Has the functions of the options receive the events of the journal, until this ends: no other
+  /// part of a pool lives longer.
+  /// Errors: unavailable (no thread can be started). Throws: std::bad_alloc.
+  Result<void> subscribe_sinks();
+  const std::shared_ptr<base::Journal>& journal() const noexcept { return journal_; }
 
   /// Opens the accounts of the next processor, with the name `owner` of a device on it. Throws:
   /// std::bad_alloc; then they are not opened.
@@ -89,10 +97,9 @@ class Accounts {
   void count_eviction() noexcept { evictions_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
 
-  /// Reports the pressure on the memory of a device's processor, if it has changed. No lock may be
-  /// held.
+  /// Emits the pressure on the memory of a device's processor, if it has changed.
   void note_pressure(std::size_t device) noexcept {
-    if (options_->on_pressure) report_pressure(device);
+    if (journal_->wants<base::PressureChanged>()) report_pressure(device);
   }
   void note_pressure(const device::DeviceBase& device) noexcept;
   MemoryPressure pressure_on(std::size_t processor) const noexcept;
@@ -116,6 +123,8 @@ class Accounts {
   void report_pressure(std::size_t device) noexcept;
 
   const std::shared_ptr<const PoolOptions> options_;
+  const std::shared_ptr<base::Journal> journal_;
+  std::array<base::Subscription, 2> sinks_;
   const Fleet& fleet_;
   std::vector<Here> here_;  // per processor; as in `Fleet`
   std::size_t prepared_ = 0;

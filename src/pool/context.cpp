@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/cancellation.hpp"
 #include "base/internals.hpp"
 #include "base/text.hpp"
 
@@ -15,44 +14,45 @@ namespace {
 struct LastCall {
   Id of{};  ///< the id of a `Switches`, which may have ended
   const Context* context = nullptr;
-  Instant end{};  ///< set if switches are reported
+  Instant end{};  ///< set if there is a listener for switches
 };
 constinit thread_local LastCall last_call;
 
 }  // namespace
 
-Switches::Switches(std::shared_ptr<const PoolOptions> options, const Fleet& fleet) noexcept
-    : options_(std::move(options)), fleet_(fleet) {}
+Switches::Switches(std::shared_ptr<base::Journal> journal, const Fleet& fleet) noexcept
+    : journal_(std::move(journal)), fleet_(fleet) {}
 
 void Switches::note_submission(const Context& to) noexcept {
   if (last_call.context != &to || last_call.of != id) {
     if (last_call.context && last_call.of == id) {
       count_.fetch_add(1, std::memory_order_relaxed);
-      if (options_->on_switch) report(*last_call.context, to, last_call.end);
+      // Without a time the last call was before there was a listener.
+      if (last_call.end != Instant()) report(*last_call.context, to, last_call.end);
     }
     last_call = {id, &to, {}};
   }
-  if (options_->on_switch) last_call.end = Clock::steady().now();
+  note_end();
 }
 
 void Switches::note_wait(const Context& of) noexcept {
-  if (last_call.context == &of && options_->on_switch) last_call.end = Clock::steady().now();
+  if (last_call.context == &of) note_end();
+}
+
+void Switches::note_end() const noexcept {
+  last_call.end = journal_->wants<base::ContextSwitched>() ? Clock::steady().now() : Instant();
 }
 
 void Switches::report(const Context& from, const Context& to, Instant since) const noexcept {
-  const base::CancellationHeld held;
-  try {
-    const AdapterInfo &left = fleet_.info(from.device), &entered = fleet_.info(to.device);
-    options_->on_switch({.from = from.id,
-                         .to = to.id,
-                         .device = entered.id,
-                         .backend = entered.backend,
-                         .changes_device = left.id != entered.id,
-                         .changes_backend = left.backend != entered.backend,
-                         .thread = base::this_thread(),
-                         .duration = Clock::steady().now() - since});
-  } catch (...) {  // of the application
-  }
+  const AdapterInfo &left = fleet_.info(from.device), &entered = fleet_.info(to.device);
+  journal_->emit(base::ContextSwitched{.from = from.id,
+                                       .to = to.id,
+                                       .device = entered.id,
+                                       .backend = entered.backend,
+                                       .changes_device = left.id != entered.id,
+                                       .changes_backend = left.backend != entered.backend,
+                                       .thread = base::this_thread(),
+                                       .duration = Clock::steady().now() - since});
 }
 
 Result<void> Context::make_lane(const Fleet& fleet) {

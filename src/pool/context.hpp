@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/id.hpp"
+#include "base/journal.hpp"
 #include "device/lane.hpp"
 #include "pool/fleet.hpp"
 #include "silicon/memory_account.hpp"
@@ -36,22 +37,24 @@ struct LeaseState {
   std::shared_ptr<Leases> leases;  ///< null while the context is not leased
 };
 
-/// Counts the context switches of threads, and reports them to `PoolOptions::on_switch`. Each thread
-/// notes to which lane it has submitted last.
+/// Counts the context switches of threads, and emits them. Each thread notes to which lane it has
+/// submitted last.
 /// Threads: thread-safe.
 class Switches : base::Identified {
  public:
   /// `fleet` outlives it.
-  Switches(std::shared_ptr<const PoolOptions> options, const Fleet& fleet) noexcept;
+  Switches(std::shared_ptr<base::Journal> journal, const Fleet& fleet) noexcept;
   void note_submission(const Context& to) noexcept;
   void note_wait(const Context& of) noexcept;
   std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:
+  /// Notes the end of a call of this thread, if there is a listener for switches.
+  void note_end() const noexcept;
   /// `since`: the end of this thread's last call of the lane of `from`.
   void report(const Context& from, const Context& to, Instant since) const noexcept;
 
-  const std::shared_ptr<const PoolOptions> options_;
+  const std::shared_ptr<base::Journal> journal_;
   const Fleet& fleet_;
   std::atomic<std::uint64_t> count_{0};
 };

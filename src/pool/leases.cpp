@@ -35,7 +35,7 @@ Leases::Leases(std::shared_ptr<const PoolOptions> options, std::shared_ptr<Fleet
       accounts_(std::move(accounts)),
       log_(options_->log),
       aging_(std::min<Duration>(options_->aging, std::chrono::hours(24 * 36500))),
-      switches_(options_, *fleet_),
+      switches_(accounts_->journal(), *fleet_),
       devices_(fleet_->limit()),
       processors_(fleet_->limit()),
       unfinished_(*fleet_) {}

@@ -114,13 +114,14 @@ Result<void> check(const PoolOptions& options) {
 }  // namespace
 
 Pool::Pool(std::shared_ptr<const PoolOptions> options, std::size_t devices,
-           std::shared_ptr<device::Qualifier> qualifier)
+           std::shared_ptr<device::Qualifier> qualifier, std::shared_ptr<base::Journal> journal)
     : options_(std::move(options)),
       fleet_(base::make_own<Fleet>(options_, devices + most_added, std::move(qualifier))),
-      accounts_(base::make_own<Accounts>(options_, *fleet_)),
+      accounts_(base::make_own<Accounts>(options_, *fleet_, std::move(journal))),
       leases_(base::make_own<Leases>(options_, fleet_, accounts_)) {}
 
-Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<device::Qualifier> qualifier) {
+Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<device::Qualifier> qualifier,
+                                         std::shared_ptr<base::Journal> journal) {
   if (auto ok = check(options); !ok) return std::move(ok).error();
   const device::BackendOptions backend{.cpu_threads = options.cpu_threads,
                                        .validate = options.validate_driver,
@@ -136,13 +137,17 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<de
   inventory->discover = [backends = options.backends, backend] { return find_adapters(backends, backend); };
   for (const auto& device : inventory->devices)
     if (auto shared = share_processor(*device, options); !shared) return std::move(shared).error();
-  return open(std::move(options), *std::move(inventory), std::move(qualifier));
+  auto pool = open(std::move(options), *std::move(inventory), std::move(qualifier), std::move(journal));
+  if (auto subscribed = pool->accounts().subscribe_sinks(); !subscribed) return std::move(subscribed).error();
+  return pool;
 }
 
 std::shared_ptr<Pool> Pool::open(PoolOptions options, Inventory inventory,
-                                 std::shared_ptr<device::Qualifier> qualifier) {
+                                 std::shared_ptr<device::Qualifier> qualifier,
+                                 std::shared_ptr<base::Journal> journal) {
+  if (!journal) journal = base::Journal::make();
   auto pool = base::own(new Pool(std::make_shared<const PoolOptions>(std::move(options)),
-                                 inventory.devices.size(), std::move(qualifier)));
+                                 inventory.devices.size(), std::move(qualifier), std::move(journal)));
   pool->discover_ = std::move(inventory.discover);
   pool->lists_.push_back(std::make_unique<const std::vector<AdapterInfo>>(std::move(inventory.adapters)));
   pool->adapters_ = pool->lists_.back().get();

@@ -14,6 +14,7 @@
 
 #include "base/gate.hpp"
 #include "base/internals.hpp"
+#include "base/journal.hpp"
 #include "device/backend.hpp"
 #include "device/provider.hpp"
 #include "pool/accounts.hpp"
@@ -30,16 +31,20 @@ struct Inventory;
 /// Threads: thread-safe. No driver is called under its mutex.
 class Pool {
  public:
-  /// `qualifier` checks the devices that it opens; null: they are trusted.
+  /// `qualifier` checks the devices that it opens; null: they are trusted. `journal`: null: its own.
   static Result<std::shared_ptr<Pool>> open(PoolOptions options,
-                                            std::shared_ptr<device::Qualifier> qualifier = nullptr);
-  /// Opens a pool of devices that are open already. `options` have been checked.
+                                            std::shared_ptr<device::Qualifier> qualifier = nullptr,
+                                            std::shared_ptr<base::Journal> journal = nullptr);
+  /// Opens a pool of devices that are open already. `options` have been checked; see also
+  /// `Accounts::subscribe_sinks`.
   static std::shared_ptr<Pool> open(PoolOptions options, Inventory inventory,
-                                    std::shared_ptr<device::Qualifier> qualifier = nullptr);
+                                    std::shared_ptr<device::Qualifier> qualifier = nullptr,
+                                    std::shared_ptr<base::Journal> journal = nullptr);
 
   const Fleet& fleet() const noexcept { return *fleet_; }
   Accounts& accounts() const noexcept { return *accounts_; }
   Leases& leases() const noexcept { return *leases_; }
+  base::Journal& journal() const noexcept { return *accounts_->journal(); }
   const Clock& clock() const noexcept { return fleet_->clock(); }
   /// Returns the process that opened it. A child of `fork` takes no lock of it and leases nothing.
   const base::Origin& origin() const noexcept { return fleet_->origin(); }
@@ -96,7 +101,7 @@ class Pool {
   class Turn;
   struct Listing;
   Pool(std::shared_ptr<const PoolOptions> options, std::size_t devices,
-       std::shared_ptr<device::Qualifier> qualifier);
+       std::shared_ptr<device::Qualifier> qualifier, std::shared_ptr<base::Journal> journal);
   bool recover_all(bool waits) noexcept;
   /// Opens a device again that is being probed.
   void recover(std::size_t device) noexcept;

@@ -21,7 +21,15 @@ const kernel::KernelProgram& kernel_of(const device::Program& program) {
 
 Result<std::shared_ptr<HotReload>> HotReload::start(std::shared_ptr<cache::Cache> cache, base::Logger log,
                                                     ReloadSink on_reload, const Clock& clock) {
-  auto reloader = base::own(new HotReload(std::move(cache), std::move(log), std::move(on_reload), clock));
+  auto reloader = base::own(new HotReload(std::move(cache), std::move(log), clock));
+  if (on_reload) {
+    auto sink = reloader->cache_->journal()->listen<base::KernelReloaded>(
+        [on_reload = std::move(on_reload)](const base::KernelReloaded& event) {
+          on_reload({std::string(event.kernel), event.error, event.took});
+        });
+    if (!sink) return std::move(sink).error();
+    reloader->sink_ = *std::move(sink);
+  }
   auto watch = base::FileWatch::start([weak = std::weak_ptr(reloader)] {
     if (const auto self = weak.lock()) self->check_all();
   });
@@ -138,11 +146,8 @@ void HotReload::report(const Reload& reload) {
     log_.write(LogLevel::info, "runtime",
                base::text("Kernel '{}' was reloaded in {} ms.", reload.kernel,
                           std::chrono::duration_cast<std::chrono::milliseconds>(reload.took).count()));
-  if (!on_reload_) return;
-  try {
-    on_reload_(reload);
-  } catch (...) {  // exceptions of the application's function
-  }
+  cache_->journal()->emit(
+      base::KernelReloaded{.kernel = reload.kernel, .error = reload.error, .took = reload.took});
 }
 
 }  // namespace wye::runtime

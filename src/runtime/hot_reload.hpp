@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/file_watch.hpp"
+#include "base/journal.hpp"
 #include "base/logger.hpp"
 #include "cache/cache.hpp"
 #include "device/provider.hpp"
@@ -29,6 +30,8 @@ class HotReload final : public device::UseObserver {
   /// Errors: unavailable (no thread can be started), io.
   static Result<std::shared_ptr<HotReload>> start(std::shared_ptr<cache::Cache> cache, base::Logger log,
                                                   ReloadSink on_reload, const Clock& clock);
+  HotReload(const HotReload&) = delete;
+  ~HotReload() override { sink_.finish(); }
   /// Stops reloads, and waits for a reload in progress unless it is the caller.
   void stop();
 
@@ -50,8 +53,8 @@ class HotReload final : public device::UseObserver {
     Devices devices;
   };
 
-  HotReload(std::shared_ptr<cache::Cache> cache, base::Logger log, ReloadSink on_reload, const Clock& clock)
-      : cache_(std::move(cache)), log_(std::move(log)), on_reload_(std::move(on_reload)), clock_(clock) {}
+  HotReload(std::shared_ptr<cache::Cache> cache, base::Logger log, const Clock& clock)
+      : cache_(std::move(cache)), log_(std::move(log)), clock_(clock) {}
   std::shared_ptr<base::FileWatch> watch();
   std::vector<Used> all_used();
   void check_all();
@@ -62,7 +65,7 @@ class HotReload final : public device::UseObserver {
 
   const std::shared_ptr<cache::Cache> cache_;
   const base::Logger log_;
-  const ReloadSink on_reload_;
+  base::Subscription sink_;
   const Clock& clock_;
   std::atomic<std::uint64_t> replacement_id_{
       0};  ///< id of the program that is being compiled as a replacement; no job uses it yet

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/internals.hpp"
+#include "base/journal.hpp"
 #include "base/logger.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
@@ -88,12 +89,13 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
   try {
     if (auto ok = runtime::share_options(options); !ok) return std::move(ok).error();
     const std::optional<Duration> close_timeout = options.close_timeout;
-    auto cache = ShaderCache::open(std::move(options.cache));
+    const auto journal = base::Journal::make();
+    auto cache = cache::open(std::move(options.cache), journal);
     if (!cache) return std::move(cache).error();
     auto qualifier = std::make_shared<runtime::DeviceQualifier>(
         cache::share(*cache), options.qualification, base::Logger(options.log),
         base::text("{}\n{}", options.pool.cuda_driver, options.pool.validate_driver));
-    auto opened = pool::Pool::open(std::move(options.pool), qualifier);
+    auto opened = pool::Pool::open(std::move(options.pool), qualifier, journal);
     if (!opened) return std::move(opened).error();
     auto pool = detail::Internals::make<ContextPool>(std::move(*opened));
     std::shared_ptr<runtime::HotReload> reload;

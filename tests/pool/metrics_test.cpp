@@ -93,6 +93,7 @@ TEST_CASE("a switch is a submission of a thread to another context than before",
   work(a);
   work(a);
   CHECK(b.wait());  // nothing is submitted
+  CHECK(base::state_of(pool)->journal().flush());
   CHECK(switches.empty());
   work(b);
   work(c);
@@ -102,6 +103,7 @@ TEST_CASE("a switch is a submission of a thread to another context than before",
   std::thread([&] { work(a); }).join();  // the first call of that thread
   work(elsewhere);                       // of another pool
   work(d);
+  CHECK(base::state_of(pool)->journal().flush());
   CHECK(pool.metrics().switches == 3);
   CHECK(other.metrics().switches == 0);
   REQUIRE(switches.size() == 3);

@@ -159,7 +159,7 @@ TEST_CASE("the accounts of a processor are there while it is prepared", "[pool][
   const auto options = options_of(
       {.silicon_memory = 64_KiB, .pool_memory = 16_KiB, .tag_memory = {{.tag = "preview", .memory = 8_KiB}}});
   Fleet fleet(options, 2, nullptr);
-  Accounts accounts(options, fleet);
+  Accounts accounts(options, fleet, base::Journal::make());
   const Bytes unlimited = device->silicon()->account()->limit();
   prepare(fleet, device);
   accounts.prepare("cuda:0");
@@ -188,11 +188,11 @@ TEST_CASE("the idle context to lease has a lane if there is one, and was used le
           "[pool][parts]") {
   const auto options = options_of({.lanes_per_device = 3});
   Fleet fleet(options, 1, nullptr);
-  Accounts accounts(options, fleet);
+  Accounts accounts(options, fleet, base::Journal::make());
   prepare(fleet, scripted("cuda:0"));
   accounts.prepare("cuda:0");
   fleet.publish();
-  pool::Switches switches(options, fleet);
+  pool::Switches switches(base::Journal::make(), fleet);
   DeviceContexts contexts;
   contexts.make(0, fleet, switches, *options, accounts.of(0));
   auto& all = contexts.all;

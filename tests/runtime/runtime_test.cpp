@@ -9,6 +9,7 @@
 
 #include "base/internals.hpp"
 #include "device/provider.hpp"
+#include "pool/pool.hpp"
 #include "support/catch.hpp"
 #include "support/compilers.hpp"
 #include "support/kernels.hpp"
@@ -404,7 +405,11 @@ TEST_CASE("an application receives every build of a runtime", "[runtime]") {
       continue;
     told.clear();
     std::vector<float> x(10, 1.0f);
-    for (int i = 0; i < 3; ++i) REQUIRE(runtime.submit(scale(x, 2.0f), {.on = device.id()}).wait());
+    for (int i = 0; i < 3; ++i) {
+      const bool completed = runtime.submit(scale(x, 2.0f), {.on = device.id()}).wait().has_value();
+      const bool is_flushed = base::state_of(runtime.pool())->journal().flush();  // the listener asserts
+      REQUIRE((completed && is_flushed));
+    }
     CHECK(told == std::vector<std::string>{"scale@" + device.id() + ": built"});
     const auto kernels = runtime.cache().kernel_metrics();
     REQUIRE_FALSE(kernels.empty());

@@ -54,8 +54,9 @@ inline ContextPool pool_over(std::vector<std::shared_ptr<device::DeviceBase>> de
   for (const auto& device : devices) inventory.adapters.push_back(device->info());
   inventory.devices = std::move(devices);
   inventory.reopened_by = std::move(reopened_by);
-  return wye::detail::Internals::make<ContextPool>(
-      pool::Pool::open(std::move(options), std::move(inventory)));
+  auto pool = pool::Pool::open(std::move(options), std::move(inventory));
+  pool->accounts().subscribe_sinks().value();
+  return wye::detail::Internals::make<ContextPool>(std::move(pool));
 }
 
 inline ContextPool pool_of(const std::vector<Scripted>& devices, PoolOptions options = {},

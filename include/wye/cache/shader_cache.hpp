@@ -48,8 +48,7 @@ struct BuildEvent {
   const Error* error = nullptr;  ///< null if it succeeded
   Id id = {};                    ///< of this build or load
 };
-/// Receives events on the thread that built, after other threads can find the result. No lock is
-/// held. Exceptions are dropped. The function may use the cache but must not destroy its last copy.
+/// Receives events, by the rule of `SwitchSink`, after other threads can find the result.
 using BuildSink = std::function<void(const BuildEvent&)>;
 
 /// Options of `ShaderCache::open`. The variables are read by `RuntimeOptions::from_environment`
@@ -236,7 +235,7 @@ class WYE_API ShaderCache {
  public:
   /// Errors: invalid_argument (a directory and a store, an unknown eviction); io (the directory
   ///         cannot be created, or other users can write to it); of a bundle: not_found, corrupt,
-  ///         unsupported, io.
+  ///         unsupported, io; unavailable (no thread for `on_build`).
   static Result<ShaderCache> open(CacheOptions options = {},
                                   Headers headers = {header_version, sizeof(CacheOptions)});
 

@@ -65,8 +65,14 @@ struct ContextSwitch {
   Duration duration{};
 };
 
-/// Receives switches on the thread that made them, within its submission. No lock is held; it must
-/// not call the lease. Exceptions are ignored.
+/// Receives switches. The rule of all functions that receive events: a thread of the runtime calls
+/// them, one call at a time, in the order of the events, under no lock. It exists while there is
+/// such a function. Functions of a pool or cache without a runtime have a thread for each of the two.
+/// A function may block: that delays other such functions and no work. Of the events that wait
+/// meanwhile, the oldest beyond 1,024 of one thread are dropped. It may call wye, also end the
+/// runtime. Its exceptions are dropped. Views are valid during the call; names of more than 127
+/// bytes are cut. The end of the last handle of the runtime waits until earlier events are
+/// received, unless it is within such a call.
 using SwitchSink = std::function<void(const ContextSwitch&)>;
 
 /// How much of the memory of a processor is in use.
@@ -83,8 +89,8 @@ struct MemoryPressure {
   Level level = Level::none;
 };
 
-/// Receives changes of `MemoryPressure::level`, on the thread that allocates or leases. No lock is
-/// held. Exceptions are ignored. A fall is noticed by a later allocation or lease.
+/// Receives changes of `MemoryPressure::level`, by the rule of `SwitchSink`: the allocation or lease
+/// that caused one does not wait for the call. A fall is noticed by a later allocation or lease.
 using PressureSink = std::function<void(const MemoryPressure&)>;
 
 /// Limits the allocations of the leases and jobs with one tag on a processor, in one pool. Arrays
@@ -120,8 +126,8 @@ struct TagBudget {
 /// | validate_driver  | false         | WYE_VALIDATE      | 0, 1                                            |
 /// | cuda_driver      | the system's  | WYE_CUDA_DRIVER   | path or name of the library of CUDA's driver    |
 /// | log              | none          | -                 | see RuntimeOptions                              |
-/// | on_switch        | none          | -                 | see ContextSwitch                               |
-/// | on_pressure      | none          | -                 | see MemoryPressure                              |
+/// | on_switch        | none          | -                 | see SwitchSink                                  |
+/// | on_pressure      | none          | -                 | see PressureSink                                |
 /// | clock            | steady clock  | -                 |                                                 |
 /// | close_timeout    | see below     | -                 | see RuntimeOptions                              |
 /// | share            | process       | WYE_SHARE         | process, machine                                |
@@ -324,7 +330,7 @@ class WYE_API ContextPool {
   /// Opens every usable device of `options.backends`.
   /// Errors: invalid_argument (an option out of range), not_found (a backend that this build does
   ///         not have, with those that it has), unavailable (no usable device, with the reason for
-  ///         each), unsupported (these headers are of another version than the library). With
+  ///         each; no thread for `on_switch` or `on_pressure`), unsupported (these headers are of another version than the library). With
   ///         `Share::machine` also: io (its folder or file cannot be used), corrupt (the file is
   ///         damaged), unsupported (the file is of another version), unavailable (128 processes
   ///         share the processor).

@@ -23,8 +23,7 @@ struct Reload {
   Duration took{};   ///< time to read the files and to compile for the devices in use
 };
 
-/// Receives reloads on a thread of the runtime. No lock is held. It may use the runtime. Exceptions
-/// are dropped.
+/// Receives reloads, by the rule of `SwitchSink`.
 using ReloadSink = std::function<void(const Reload&)>;
 
 /// Options of `Runtime::open`. A runtime uses exactly these values and reads no environment variable.
