@@ -85,7 +85,7 @@ struct JobEnded {
   std::uint64_t number = 0;  ///< its place in the order of acceptance by its scheduler
   ShortText<63> name = {};
   ShortText<31> type = {};    ///< of its workload
-  ShortText<31> device = {};  ///< that ran it; empty: it did not start
+  ShortText<31> device = {};  ///< on which it was tried last; empty: on none
   Duration queue_time{}, build_time{}, transfer_time{}, run_time{};
   std::optional<Error> error = std::nullopt;  ///< unset: it has completed
 };

@@ -15,7 +15,8 @@ namespace {
 /// Returns the facts about a job whose state was `from`.
 Settled settled(const Record& record, State from) noexcept {
   const bool has_run = from == State::running;
-  return {.number = record.sequence,
+  return {.id = record.id,
+          .number = record.sequence,
           .job = record.name(),
           .tag = record.tag(),
           .type = record.job.type(),
@@ -33,6 +34,23 @@ Settled settled(const Record& record, State from) noexcept {
           .launch_size = record.launch_size,
           .leads_batch = record.leads_batch,
           .has_run = has_run};
+}
+
+void emit_end(const pool::Pool& pool, const Settled& job, const Record& record) noexcept {
+  base::Journal& journal = pool.journal();
+  if (!journal.wants<base::JobEnded>()) return;
+  const std::size_t device = record.tried_on.load(std::memory_order_relaxed);
+  const bool was_tried = device < pool.fleet().size();
+  journal.emit(base::JobEnded{.id = job.id,
+                              .number = job.number,
+                              .name = job.job,
+                              .type = job.type.name,
+                              .device = was_tried ? std::string_view(pool.fleet().info(device).id) : "",
+                              .queue_time = job.queue_time,
+                              .build_time = job.build_time,
+                              .transfer_time = job.transfer_time,
+                              .run_time = job.run_time,
+                              .error = record.error});
 }
 
 }  // namespace
@@ -71,11 +89,13 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   const auto keep = record.shared_from_this();
   record.settled_at = error || record.ended == Instant() ? clock_->now() : record.ended;
   record.error = std::move(error);
+  const Settled job = settled(record, from);
   {
     const base::Lock lock = base::lock_soon(mutex_);
     leave_locked(record, from);
-    ledger_.note(settled(record, from));
+    ledger_.note(job);
   }
+  emit_end(*pool_, job, record);
   if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
     pool_->note_run(record.device, record.program ^ record.size.count * 0x9e3779b97f4a7c15,
                     record.run_time());

@@ -15,6 +15,7 @@ struct Record;
 /// The facts about a job that settles.
 /// Threads: a value; the texts and decisions are those of the job's record.
 struct Settled {
+  Id id;                     ///< `Ticket::id`
   std::uint64_t number = 0;  ///< of the job, in the order of submission, from 1
   std::string_view job, tag;
   WorkloadType type;

@@ -6,10 +6,13 @@
 #include <chrono>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/journal.hpp"
 #include "rig.hpp"
 #include "support/skip.hpp"
 
@@ -33,6 +36,53 @@ bool is_later(const SchedulerMetrics& before, const SchedulerMetrics& now) {
 }
 
 }  // namespace
+
+TEST_CASE("each job that ends is in the journal once, with its id, times and error", "[scheduler]") {
+  Busy busy;
+  base::Journal& journal = base::state_of(busy.runtime.pool())->journal();
+  std::vector<base::JobEnded> ended;
+  auto subscription =
+      journal.listen<base::JobEnded>([&](const base::JobEnded& event) { ended.push_back(event); }).value();
+  std::vector<float> x(10, 1.0f), y(10, 1.0f), z(10, 1.0f);
+  const auto scale = test::host_scale("scale");
+  Ticket cancelled = busy.runtime.submit(scale(x, 2.0f), {.tag = "page"});
+  Ticket late = busy.runtime.submit(scale(y, 2.0f), {.start_by = 1s});
+  Ticket failed = busy.runtime.submit(test::on_host(
+      "thrower", [](Range, std::span<float>) { throw std::runtime_error("The kernel failed."); })(z));
+  cancelled.cancel();
+  busy.clock.advance(2s);
+  CHECK(late.wait().error() == Errc::timed_out);
+  busy.release();
+  const Error error = failed.wait().error();
+  Ticket completed = busy.runtime.submit(scale(x, 2.0f));
+  const Outcome outcome = completed.wait().value();
+  CHECK(journal.flush());
+
+  std::vector<Id> ids;
+  for (const base::JobEnded& event : ended) ids.push_back(event.id);
+  CHECK(ids == std::vector{cancelled.id(), late.id(), busy.blocker.id(), failed.id(), completed.id()});
+  REQUIRE(ended.size() == 5);
+  for (const std::size_t unstarted : {0u, 1u}) {
+    CHECK(std::string_view(ended[unstarted].device).empty());
+    CHECK(ended[unstarted].run_time == 0ns);
+  }
+  CHECK(ended[0].error == Errc::cancelled);
+  CHECK(ended[1].error == Errc::timed_out);
+  CHECK_FALSE(ended[2].error);
+  REQUIRE(ended[3].error);
+  CHECK(ended[3].error->code() == error.code());
+  CHECK(std::string_view(ended[3].device) == "cpu:0");
+  const base::JobEnded& last = ended[4];
+  CHECK_FALSE(last.error);
+  CHECK(std::string_view(last.name) == "scale");
+  CHECK(std::string_view(last.type) == workload_types::custom.name);
+  CHECK(std::string_view(last.device) == outcome.device());
+  CHECK(last.number == 5);
+  CHECK(last.queue_time == outcome.queue_time());
+  CHECK(last.build_time == outcome.build_time());
+  CHECK(last.transfer_time == outcome.transfer_time());
+  CHECK(last.run_time == outcome.run_time());
+}
 
 TEST_CASE("the times of an outcome add up to the time from submission to completion", "[scheduler]") {
   for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{1} << 19}) {
