@@ -1,12 +1,18 @@
 #pragma once
 /// Kernels that are blamed for losses of a device.
+#include <wye/base/clock.hpp>
+#include <wye/scheduler/job.hpp>
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "device/device_ref.hpp"
-#include "scheduler/record.hpp"
+#include "device/provider.hpp"
 
 namespace wye::inline v0::scheduler {
 

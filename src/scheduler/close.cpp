@@ -8,6 +8,8 @@
 #include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "scheduler/core.hpp"
+#include "scheduler/followers.hpp"
+#include "scheduler/listeners.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -17,7 +19,7 @@ Result<void> Core::close(Instant until) noexcept {
   {
     const base::Lock lock = base::lock_soon(mutex_);
     closing_ = true;
-    work_.wake_all();
+    crew_.wake_all();
     room_.wake_all();
   }
   for (;;) {
@@ -36,7 +38,7 @@ Result<void> Core::close(Instant until) noexcept {
     if (job_stopped_.wait(lock, until, [&] {
           return has_abandoned_ || (ready_.places().committed() <= own && !staging_);
         })) {
-      if (!has_abandoned_) workers.swap(workers_);  // otherwise some still run jobs, and are not joined
+      if (!has_abandoned_) workers = crew_.take();  // otherwise some still run jobs, and are not joined
       return {};
     }
     has_abandoned_ = true;
@@ -75,29 +77,26 @@ std::shared_ptr<Record> Core::abandon_next(std::shared_ptr<device::Timeline>& po
   polled.reset();
   const base::Lock lock = base::lock_soon(mutex_);
   if (staging_ && staging_->advance(State::staging, State::abandoned)) {
-    if (staging_->is_due) {
-      unlist_locked(*staging_);
-      --running_;
-    } else {
+    if (staging_->is_due)
+      active_.remove(*staging_);
+    else
       leave_queue_locked(*staging_);
-    }
     ledger_.note_without_result(staging_->type_metrics);
     ++users_;
     return staging_->shared_from_this();
   }
-  for (Record* record = active_; record; record = record->active_next) {
+  for (Record* record = active_.last(); record; record = record->active_next) {
     if (record->run_by == &jobs_on_this_thread) continue;  // its host function closes the scheduler
     if (record->advance(State::in_flight, State::abandoned)) {
       record->is_unattended = true;
       polled = record->attempt->lane().timeline();
-      --in_flight_;
+      active_.end_flight();
     } else if (record->advance(State::returned, State::abandoned)) {
-      --in_flight_;
+      active_.end_flight();
     } else if (!record->advance(State::running, State::abandoned)) {
       continue;  // it has just settled
     }
-    unlist_locked(*record);
-    --running_;
+    active_.remove(*record);
     ledger_.note_without_result(record->type_metrics);
     ++users_;
     return record->shared_from_this();
@@ -118,15 +117,8 @@ std::string Core::abandon(Record& record) noexcept {
                  base::text("{} was abandoned: it still ran on '{}' when the deadline of closing passed.",
                             record.subject(), device));
   });
-  if (record.plan_run) abandon_plan(record);
-  const Job& job = record.job;
-  for (std::size_t c = 0; c < job.size(); ++c)
-    for (std::size_t i = 0; i < job[c].arguments().size(); ++i) {
-      const Operand& operand = job[c].arguments()[i];
-      if (operand.kind == Operand::Kind::array)
-        static_cast<data::ArrayState*>(operand.object.get())->abandon(*record.error, operand.access);
-    }
-  const Continuations continuations = publish(record);
+  abandon_outputs(record);
+  const std::vector<Continuation> continuations = publish(record);
   if (record.completion) record.completion->complete();  // its followers settle: the scheduler is closed
   call(continuations, record);
   try {

@@ -119,14 +119,14 @@ Result<void> Compiler::check(const Operands& operands) const {
 /// Chooses a device for each step.
 Result<void> Compiler::place(const Operands& operands, const PlanDescription* placement) {
   if (!placement)
-    if (auto nowhere = core_.target_error(plan_.on)) return *std::move(nowhere);
+    if (auto nowhere = core_.placer_.find_target_error(plan_.on)) return *std::move(nowhere);
   for (std::size_t s = 0; s < plan_.nodes.size(); ++s) {
     const std::string_view on = placement ? std::string_view() : std::string_view(plan_.on);
     Placed& placed = placed_.emplace_back(Placed{core_.make_record(job_of(s, operands), {.on = on})});
     placed.record->has_own_limits = true;  // variants are chosen, not measured
     for (const std::size_t device : placed.record->row->devices)
       if (device < devices_.size())  // otherwise it was added meanwhile
-        placed.decisions.push_back(core_.consider(*placed.record, device));
+        placed.decisions.push_back(core_.placer_.consider(*placed.record, device));
     if (placement) {
       const std::string& id = placement->steps[s].device;
       const auto there = std::find_if(placed.decisions.begin(), placed.decisions.end(),
@@ -138,7 +138,7 @@ Result<void> Compiler::place(const Operands& operands, const PlanDescription* pl
       if (!there->is_open())
         return Error(Errc::unsupported,
                      base::text("The placement has {} on device '{}', which refuses it: {}", step_text(s), id,
-                                core_.describe(*placed.record, *there)));
+                                core_.explainer_.describe(*placed.record, *there)));
       placed.chosen = static_cast<std::size_t>(there - placed.decisions.begin());
       placed.is_pinned = true;
       continue;
@@ -147,8 +147,8 @@ Result<void> Compiler::place(const Operands& operands, const PlanDescription* pl
     std::string reasons;
     bool is_lost = false;
     for (const Decision& decision : placed.decisions) {
-      reasons +=
-          base::text(" {}: {}", device(decision.device).id(), core_.describe(*placed.record, decision));
+      reasons += base::text(" {}: {}", device(decision.device).id(),
+                            core_.explainer_.describe(*placed.record, decision));
       is_lost |= decision.code == RefusalCode::device_lost;
     }
     return Error(is_lost ? Errc::device_lost : Errc::unsupported,
@@ -231,7 +231,7 @@ Result<bool> Compiler::build() {
     std::vector<Executable>& executables = compiled_->executables.emplace_back();
     compiled_->devices.push_back(placed.device());
     for (std::size_t c = 0; c < job.size(); ++c) {
-      auto step = core_.prepare(*placed.record, placed.device(), job[c], ready_by_);
+      auto step = core_.preparer_.select(*placed.record, placed.device(), job[c], ready_by_);
       if (step) {
         executables.push_back(std::move(step->executable));
         continue;

@@ -25,14 +25,17 @@
 #include "device/provider.hpp"
 #include "flight/flight.hpp"
 #include "pool/pool.hpp"
-#include "scheduler/blame.hpp"
+#include "scheduler/active_jobs.hpp"
+#include "scheduler/crew.hpp"
+#include "scheduler/explainer.hpp"
 #include "scheduler/ledger.hpp"
-#include "scheduler/placement.hpp"
+#include "scheduler/placer.hpp"
 #include "scheduler/plan_counts.hpp"
+#include "scheduler/preparer.hpp"
 #include "scheduler/ready.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/run_times.hpp"
-#include "scheduler/trials.hpp"
+#include "scheduler/spare_errors.hpp"
 
 namespace wye::inline v0 {
 
@@ -40,34 +43,8 @@ struct PlanOptions;
 
 namespace scheduler {
 
-/// Errors made in advance, for use when no memory is left to make one.
-struct SpareErrors {
-  Error out_of_memory{Errc::out_of_memory, "The host has no memory left for this job."};
-  Error timed_out{Errc::timed_out, "The job did not complete in time."};
-  Error cancelled{Errc::cancelled, "The job was cancelled."};
-  Error closed{Errc::closed, "The scheduler was closed before the job started."};
-  Error abandoned{Errc::closed, "The job was abandoned: it still ran when the deadline of closing passed."};
-  Error close_timed_out{Errc::timed_out,
-                        "Jobs still ran when the deadline of closing passed, and are abandoned."};
-  Error full{Errc::over_budget, "The job was refused: too many jobs wait already."};
-  Error internal{Errc::internal, "Running the job threw an exception that is not an allocation failure."};
-};
-
-/// Returns the error that `make` makes, or a copy of `spare` if there is no memory to make it.
-template <class F>
-Error error_or(const Error& spare, F make) noexcept {
-  try {
-    return make();
-  } catch (const std::bad_alloc&) {
-    return spare;
-  }
-}
-
 struct GraphState;
 struct PlanState;
-
-/// Returns the devices of a plan and the number of steps on each, as a sentence.
-std::string reason_of(const PlanDescription& plan);
 
 /// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and
 /// a cancelled job are the same on every device.
@@ -102,7 +79,6 @@ class Core : public std::enable_shared_from_this<Core> {
   void cancel(Record& record);
   /// Called by the destructor of a ticket.
   void release(const std::shared_ptr<Record>& record) noexcept;
-  Explanation explain(const Record& record) const;
 
   /// Returns a completion for a record. Throws: std::bad_alloc.
   std::shared_ptr<data::Completion> make_completion() const {
@@ -118,10 +94,10 @@ class Core : public std::enable_shared_from_this<Core> {
   const pool::Pool& pool() const noexcept { return *pool_; }
   const Clock& clock() const noexcept { return *clock_; }
   /// Returns the row of the preference table for `size` of `type`.
-  const Row& preferred(WorkloadType type, Bytes size) noexcept { return table().preferences.row(type, size); }
-  std::string reason(const Record& record) const;
-  std::vector<VariantChoice> variants(const Record& record) const;
-  std::vector<KernelCode> code(const Record& record) const;
+  const Row& preferred(WorkloadType type, Bytes size) noexcept {
+    return placer_.table().preferences.row(type, size);
+  }
+  const Explainer& explainer() const noexcept { return explainer_; }
   std::vector<Placement> recent() const;
 
   /// Keeps all numbers of this scheduler unchanged while the lock is held.
@@ -146,25 +122,10 @@ class Core : public std::enable_shared_from_this<Core> {
  private:
   // accept.cpp
   std::shared_ptr<Record> make_record(Job&& job, const JobOptions& options);
-  Result<void> follow_jobs(Record& record) const;
-  std::optional<Error> failure_before(Record& record) const noexcept;
   std::optional<Error> make_room(base::Lock& lock, const Record& record) noexcept;
   base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
   static void on_predecessors_complete(void* object) noexcept;
   void make_dependencies(Record& record);
-  static void release_followers(Record& record) noexcept;
-  static void complete_arrays(Record& record) noexcept;
-  static void fail_outputs(Record& record) noexcept;
-
-  // growth.cpp
-  /// Returns the table with all devices of the pool. A device that the pool has added has a place
-  /// in this scheduler then.
-  const Table& table() noexcept {
-    const Table& last = *table_.load(std::memory_order_acquire);
-    return last.choices.size() == pool_->fleet().size() ? last : add_devices();
-  }
-  const Table& add_devices() noexcept;
-  void add_table();
 
   // queue.cpp
   enum class Progress : std::uint8_t {
@@ -183,8 +144,6 @@ class Core : public std::enable_shared_from_this<Core> {
   void return_to_queue_locked(Record& record) noexcept;
   std::optional<Error> unreachable_locked(const Record& record) noexcept;
   std::uint16_t line_of(Record& record) const;
-  std::uint16_t line_of(const PlanRun& run) const;
-  bool is_bound(const Record& record, std::size_t device) const noexcept;
   bool has_work_locked() noexcept { return ready_.has_work(staging_ == nullptr); }
   void wake_worker(base::Lock lock) noexcept;
   bool call_worker_locked() noexcept;
@@ -198,22 +157,16 @@ class Core : public std::enable_shared_from_this<Core> {
   bool run_if_room(base::Lock& lock, Record& record);
   void begin_locked(Record& record, bool is_nested) noexcept;
   void leave_queue_locked(Record& record) noexcept;
-  void unlist_locked(Record& record) noexcept;
 
   // in_flight.cpp
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
   std::shared_ptr<Record> end_callback_locked(Record& record) noexcept;
   static void on_return(Record* record, std::uint32_t flight) noexcept;
-  void return_expired_locked() noexcept;
-  bool has_expired_locked() const noexcept;
-  Instant first_expiry_locked() noexcept;
 
   // memory.cpp
   bool wait_for_memory(Record& record) noexcept;
 
   // quiesce.cpp
-  /// The calls of `call` on this thread.
-  static constinit thread_local int functions_on_this_thread;
   bool is_quiet_locked() noexcept;
   void note_quiet_locked() noexcept {
     if (quiescing_ > 0 && is_quiet_locked()) quiet_.wake_all();
@@ -228,9 +181,6 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Settles a job that has not started although its `start_by` has passed.
   void expire(Record& record) noexcept;
 
-  // run.cpp
-  void prepare_device(Record& record) noexcept;
-
   // close.cpp
   std::shared_ptr<Record> abandon_next(std::shared_ptr<device::Timeline>& polled);
   std::string abandon(Record& record) noexcept;
@@ -238,34 +188,14 @@ class Core : public std::enable_shared_from_this<Core> {
   // run.cpp
   Progress run(Record& record, bool detaches, Instant& now) noexcept;
   Result<Progress> place(Record& record, bool detaches);
-  bool recover_devices(Record& record, bool waits) const;
   void warn_of_fallback(const Record& record, std::size_t device);
-  void log_end(const Record& record) const noexcept;
-  std::optional<Error> target_error(std::string_view on) const;
-  Decision* next_device(Record& record) const;
-  Error no_device_error(const Record& record) const;
-  void note_ran(Record& record, Decision& decision) noexcept;
-  void take_over(Record& record, std::size_t device) const;
-  Decision* consider_again(Record& record, std::initializer_list<RefusalCode> codes) const;
-  bool leave_place(Record& record) noexcept;
-  void find_movable(Record& record) const;
-  bool is_lost(Decision& decision) const noexcept;
-  bool is_suspect(Decision& decision) const noexcept;
-  bool is_blamed(const Record& record, Decision& decision) const;
   void note_end(const Record& record, const Job& job, std::size_t device,
                 const Result<Progress>& attempted) noexcept;
-  Decision consider(const Record& record, std::size_t device) const;
-  void pass(Record& record, std::size_t device) const noexcept;
-  Result<Executable> provide(Record& record, std::size_t device,
-                             const std::shared_ptr<const device::Program>& program, Instant ready_by);
-  Result<Prepared> build(Record& record, std::size_t device, const Call& call, Instant ready_by);
-  Result<Prepared> prepare(Record& record, std::size_t device, const Call& call, Instant ready_by);
+  bool leave_place(Record& record) noexcept;
   Result<Progress> proceed(Record& record, bool has_returned, bool detaches);
   Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
   static Instant until_of(const Record& record) noexcept;
-  Instant ready_by(Instant until) const noexcept;
   Instant begin_times(Record& record) const noexcept;
-  Result<void> prepare_calls(Record& record, std::size_t device, flight::Flight* attempt, Instant ready_by);
   Result<void> begin_attempt(Record& record, std::size_t device, flight::Flight* leader = nullptr);
   static void note_shortage(Record& record, const flight::Flight& attempt) noexcept;
   static Result<void> record_commands(Record& record);
@@ -273,11 +203,6 @@ class Core : public std::enable_shared_from_this<Core> {
   // settle.cpp
   void leave_locked(Record& record, State from) noexcept;
   Instant settle(Record& record, State from, std::optional<Error> error) noexcept;
-  using Continuation = std::function<void(const Result<Outcome>&)>;
-  using Continuations = std::vector<Continuation>;
-  static Continuations publish(Record& record) noexcept;
-  static void call(const Continuations& continuations, Record& record) noexcept;
-  static void call(const Continuation& then, Record& record) noexcept;
 
   // batch.cpp
   bool may_share(const Record& record) const;
@@ -290,15 +215,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // plan_run.cpp
   friend class Compiler;
-  Result<void> follow_plan(Record& record);
-  static void abandon_plan(const Record& record) noexcept;
   Result<Progress> place_plan(Record& record, bool detaches);
   Result<void> place_again(Record& record);
-
-  // explain.cpp
-  std::string describe(const Record& record, const Decision& decision) const;
-  std::string placement_reason(const Record& record) const;
-  std::string absent_backends(const Record& record) const;
 
   const base::Origin origin_;
   using Blocks = std::unique_ptr<base::BlockPool, base::BlockPool::Leave>;
@@ -311,28 +229,18 @@ class Core : public std::enable_shared_from_this<Core> {
   const Clock* clock_;
   const flight::Flights flights_;
   base::Logger log_;
-  std::vector<std::unique_ptr<const Table>> tables_;  // under the mutex; records refer to their rows
-  std::atomic<const Table*> table_{nullptr};          // the last one
-  Trials trials_;
-  Blame blame_;
   const std::shared_ptr<PlanCounts> plan_counts_;
 
   mutable std::mutex mutex_;
-  base::Gate work_;
   base::Gate job_stopped_;
   RunTimes run_times_;
   Ready ready_;
   base::Gate room_;  // for callers of `submit` that wait until fewer jobs wait
   std::uint32_t waiting_for_room_ = 0;
-  std::uint32_t in_flight_ = 0;             // jobs that are in flight or have returned
-  Instant watched_until_ = Instant::max();  // until when a parked worker waits for jobs to run out of time
-  std::vector<base::Worker> workers_;
-  std::uint32_t parked_ = 0;    // workers that wait
-  bool waking_ = false;         // a worker has been woken and has not started yet
-  std::uint32_t spinning_ = 0;  // workers that spin before they park
+  ActiveJobs active_;
+  Crew crew_;
   std::uint64_t sequence_ = 0;
   Record* staging_ = nullptr;    // the job that a worker stages: one at a time
-  Record* active_ = nullptr;     // the first of the running jobs, also of those in flight and nested ones
   std::uint32_t users_ = 0;      // threads that may hold handles of jobs, but for those with a committed job
   std::uint32_t callbacks_ = 0;  // records that a callback of a timeline holds
   std::uint32_t quiescing_ = 0;  // calls of `quiesce` that wait
@@ -341,8 +249,10 @@ class Core : public std::enable_shared_from_this<Core> {
   bool has_abandoned_ = false;
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned
   std::uint32_t queued_ = 0;    // jobs that wait
-  std::uint32_t running_ = 0;   // jobs that run, or are in flight
   Ledger ledger_;
+  Placer placer_;
+  Preparer preparer_;
+  const Explainer explainer_;
   std::array<Parking, 32> parking_;
   const SpareErrors spare_;
   Record refused_;  // the record of jobs for which memory ran out

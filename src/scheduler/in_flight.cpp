@@ -1,5 +1,4 @@
 // Jobs that a device runs while no thread waits for them.
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -23,12 +22,12 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
     record.self = keep;
     ++record.callbacks;
     flight = ++record.flight;
-    ++in_flight_;
+    active_.begin_flight();
     ++callbacks_;
     ++users_;  // this thread: `cancel` may settle the job now, on another one
-    if (until < watched_until_ && parked_ > 0) is_sooner = waking_ = true;
+    is_sooner = crew_.call_for(until);
   }
-  if (is_sooner) work_.wake_one();
+  if (is_sooner) crew_.wake();
   try {
     if (point.timeline->when(point.value, [raw = &record, flight](const Error*) { on_return(raw, flight); }))
       return true;
@@ -41,7 +40,7 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
     if (std::exchange(record.is_unattended, false)) ready_.push_returned(keep);
     return true;
   }
-  --in_flight_;
+  active_.end_flight();
   --users_;
   record.run_by = &jobs_on_this_thread;
   return false;
@@ -69,36 +68,7 @@ void Core::on_return(Record* record, std::uint32_t flight) noexcept {
     return core.end_use();
   }
   core.ready_.push_returned(core.end_callback_locked(*record));
-  if (core.call_worker_locked()) core.work_.wake_one();
-}
-
-/// Takes back the jobs in flight whose time limit has passed.
-void Core::return_expired_locked() noexcept {
-  if (in_flight_ == 0) return;
-  const Instant now = Clock::steady().now(), shown = clock_ == &Clock::steady() ? now : clock_->now();
-  for (Record* record = active_; record; record = record->active_next)
-    if (record->state == State::in_flight &&
-        (record->flight_until <= now || record->attempt->until() <= shown) &&
-        record->advance(State::in_flight, State::returned)) {
-      record->attempt->park_until(now);  // a clock that was advanced is ahead of it
-      ready_.push_returned(record->shared_from_this());
-    }
-}
-
-/// Returns whether the time limit of a job in flight has passed by the clock of this scheduler.
-bool Core::has_expired_locked() const noexcept {
-  const Instant shown = clock_->now();
-  for (const Record* record = active_; record; record = record->active_next)
-    if (record->state == State::in_flight && record->attempt->until() <= shown) return true;
-  return false;
-}
-
-Instant Core::first_expiry_locked() noexcept {
-  Instant first = ready_.first_resume();
-  if (in_flight_ == 0) return first;
-  for (const Record* record = active_; record; record = record->active_next)
-    if (record->state == State::in_flight) first = std::min(first, record->flight_until);
-  return first;
+  if (core.call_worker_locked()) core.crew_.wake();
 }
 
 }  // namespace wye::scheduler

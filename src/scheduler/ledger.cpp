@@ -24,6 +24,7 @@ void Ledger::note(const Settled& job) noexcept {
   row.run_time += job.run_time;
   if (job.error == Errc{}) {
     ++counts_.completed, ++row.completed;
+    counts_.fallbacks += job.fell_back ? 1 : 0;
     ++completed_on_[job.device];
   } else if (job.error == Errc::timed_out) {
     ++counts_.timed_out, ++row.timed_out;

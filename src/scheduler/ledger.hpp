@@ -33,7 +33,6 @@ class Ledger {
     ++counts_.failed;
     if (row) ++row->failed;
   }
-  void note_fallback() noexcept { ++counts_.fallbacks; }
   void note_memory_wait() noexcept { ++counts_.memory_waits; }
   void note_prefetch(Bytes copied) noexcept {
     ++counts_.prefetches;

@@ -54,9 +54,9 @@ bool Core::wait_for_memory(Record& record) noexcept {
     if (!is_shared) ++shortage->retries;
   }
   places.pause(pause, now + wait);
-  if (workers_.empty()) (void)call_worker_locked();
+  if (crew_.empty()) (void)call_worker_locked();
   try {
-    if (workers_.empty()) throw std::bad_alloc();  // the system refuses a thread: this one goes on
+    if (crew_.empty()) throw std::bad_alloc();  // the system refuses a thread: this one goes on
     ready_.push(keep);
   } catch (const std::bad_alloc&) {
     places.resume(pause);
@@ -69,10 +69,9 @@ bool Core::wait_for_memory(Record& record) noexcept {
   record.mean_run_time = nullptr;
   ledger_.note_memory_wait();
   return_to_queue_locked(record);
-  const bool wakes = parked_ > 0 && !waking_ && *pause.until < watched_until_;
-  if (wakes) waking_ = true;
+  const bool wakes = crew_.call_for(*pause.until);
   wake_worker(std::move(lock));
-  if (wakes) work_.wake_one();
+  if (wakes) crew_.wake();
   if (keep->stop) cancel(*keep);  // a call that came while it ran could not settle it
   return true;
 }

@@ -114,6 +114,9 @@ Preferences::Preferences(const std::vector<Preference>& replacing, std::span<con
     std::vector<std::size_t> ordered = order(devices, row);
     of_type->rows.insert(smaller, {std::move(row), std::move(ordered), devices});
   }
+  // Most kernels of applications are of this type.
+  std::stable_partition(types_.begin(), types_.end(),
+                        [](const Rows& of) { return of.type == workload_types::custom; });
   as_found_.type = workload_types::custom;
   as_found_.devices = order(devices, as_found_);
   as_found_.choices = devices;

@@ -328,6 +328,8 @@ Result<void> check_recorded(const PlanState& plan, const Compiled& compiled, std
 Result<void> check_call(const PlanState& plan, const PlanSnapshot& snapshot, std::size_t step,
                         std::size_t call);
 
+/// Returns the devices of a plan and the number of steps on each, as a sentence.
+std::string reason_of(const PlanDescription& plan);
 /// Returns the steps of a plan without their devices.
 PlanDescription shape_of(const PlanState& plan, const Operands& operands, const Dependencies& dependencies);
 /// Returns why a placement is not one of this plan, by step and field; empty if it is.

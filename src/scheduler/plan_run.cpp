@@ -77,44 +77,6 @@ std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
   }
 }
 
-/// Returns the line of the device of the first segment. A run that uses the CPU at any time holds a
-/// thread meanwhile.
-std::uint16_t Core::line_of(const PlanRun& run) const {
-  for (const Segment& segment : run.snapshot->compiled->segments)
-    if (pool_->fleet().info(segment.device).features.has(Feature::host_memory)) return on_threads;
-  return static_cast<std::uint16_t>(1 + run.snapshot->compiled->segments.front().device);
-}
-
-/// Makes a run follow the users of its arrays, and the run before it if they share memory. If
-/// memory runs out, it may follow some of them only.
-Result<void> Core::follow_plan(Record& record) try {
-  if (!record.dependencies) return {};
-  const PlanRun& run = *record.plan_run;
-  auto& predecessors = record.dependencies->predecessors;
-  auto& outputs = record.dependencies->outputs;
-  outputs = run.arrays->outputs;
-  std::size_t followed = 0;  // of the outputs: they have the order of the uses
-  try {
-    if (run.plan->order)
-      run.plan->order->follow(Access::read_write, run.plan->order->all(), record.completion, predecessors);
-    for (const ArrayUses::Use& use : run.arrays->uses) {
-      use.array->follow(use.access, use.elements, record.completion, predecessors, use.pieces);
-      if (followed < outputs.size() && outputs[followed].array == use.array && writes(use.access)) ++followed;
-    }
-  } catch (const std::bad_alloc&) {
-    outputs.truncate(followed);  // no other array fails with this run
-    throw;
-  }
-  return {};
-} catch (const std::bad_alloc&) {
-  return spare_.out_of_memory;
-}
-
-void Core::abandon_plan(const Record& record) noexcept {
-  for (const ArrayUses::Use& use : record.plan_run->arrays->uses)
-    use.array->abandon(*record.error, use.access);
-}
-
 void PlanState::note_in_flight(device::Lane& lane) noexcept {
   if (lane.idle()) return;
   try {
@@ -166,7 +128,7 @@ Result<void> Core::place_again(Record& record) {
     run.snapshot = std::move(current);
     return {};
   }
-  Compiler compiler(plan, ready_by(until_of(record)));
+  Compiler compiler(plan, preparer_.ready_by(until_of(record)));
   auto placed = compiler.compile(run.snapshot->replacements, nullptr);
   if (!placed)
     return std::move(placed).error().with_context(base::text(
@@ -232,10 +194,6 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
     if (++run.segment < compiled.segments.size()) {
       if (record.stop) return Progress::completed;  // `run` settles it as cancelled
       continue;
-    }
-    if (record.has_failed) {
-      const base::Lock lock = base::lock_soon(mutex_);
-      ledger_.note_fallback();
     }
     return Progress::completed;
   }

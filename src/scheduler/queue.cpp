@@ -6,9 +6,8 @@
 #include "base/process.hpp"
 #include "base/team.hpp"
 #include "base/text.hpp"
-#include "data/array_state.hpp"
-#include "device/backend.hpp"
 #include "scheduler/core.hpp"
+#include "scheduler/plan.hpp"
 
 namespace wye::inline v0::scheduler {
 namespace {
@@ -32,9 +31,15 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       ready_(options_, pool_->options(), pool_->fleet().limit(), run_times_,
              [accounts = &pool_->accounts()](std::size_t device) { return accounts->of(device)->held(); }),
       ledger_(options_.recent, pool_->fleet().limit()),
+      placer_(*pool_, *clock_, options_.preferences,
+              [this](const Table& table) {
+                const base::Lock lock = base::lock_soon(mutex_);
+                ready_.places().add(table);
+              }),
+      preparer_(*pool_, *provider_, *clock_, options_.measure_variants),
+      explainer_(*pool_, placer_),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
                Job::failed("job", workload_types::custom, spare_.out_of_memory)) {
-  add_table();
   refused_.state = State::settled;
   refused_.is_settled = true;
   refused_.error = spare_.out_of_memory;
@@ -84,7 +89,7 @@ bool Core::requeue(Record& record) noexcept {
   base::Lock lock;
   const std::uint16_t before = record.line;
   try {
-    if (!next_device(record)) return false;
+    if (!placer_.find_next(record)) return false;
     const std::uint16_t next = line_of(record);
     lock = base::lock_soon(mutex_);
     if (closing_ || record.state != State::running) return false;
@@ -105,8 +110,7 @@ bool Core::requeue(Record& record) noexcept {
 /// Counts a record, which this thread runs and which is in its queue again, as queued.
 void Core::return_to_queue_locked(Record& record) noexcept {
   record.run_by = nullptr;
-  unlist_locked(record);
-  --running_;
+  active_.remove(record);
   ++queued_;
   TagState* const tag = record.tag_state;
   if (std::exchange(record.counts_for_tag, false)) --tag->running;
@@ -134,36 +138,24 @@ std::optional<Error> Core::unreachable_locked(const Record& record) noexcept {
   });
 }
 
-/// Returns whether a job that may run on a device runs there only: it requests the device, has
-/// failed on another one, or uses a buffer of the device.
-bool Core::is_bound(const Record& record, std::size_t device) const noexcept {
-  if (record.has_failed || record.on() == pool_->fleet().info(device).id) return true;
-  for (std::size_t c = 0; c < record.job.size(); ++c)
-    for (const Operand& operand : record.job[c].arguments())
-      if (operand.kind == Operand::Kind::buffer || operand.kind == Operand::Kind::address) return true;
-  return false;
-}
-
 /// Returns the line of the first device that may run a record, and of those that share its jobs;
-/// that of the threads if the job holds one while it runs.
+/// that of the threads if the job holds one while it runs: a run of a plan does if it uses the CPU at
+/// any time.
 std::uint16_t Core::line_of(Record& record) const {
   record.movable = 0;
-  if (record.plan_run) return line_of(*record.plan_run);
-  const Decision* const first = record.job.is_build() ? nullptr : next_device(record);
-  if (!first || pool_->fleet().info(first->device).features.has(Feature::host_memory)) return on_threads;
-  const std::size_t device = first->device;
-  if (!record.row->choices[device].shares || is_bound(record, device))
-    return static_cast<std::uint16_t>(1 + device);
-  if (record.row->choices[device].unlike != 0) find_movable(record);
-  return ready_.shared_line(record.row->choices[device].equal);
-}
-
-/// Finds the devices that can run a job and are not equal to its first one.
-void Core::find_movable(Record& record) const {
-  const std::uint64_t unlike = record.row->choices[record.decisions.back().device].unlike;
-  for (const std::size_t device : record.row->devices)
-    if (device < 64 && (unlike >> device & 1) != 0 && consider(record, device).is_open())
-      record.movable |= std::uint64_t{1} << device;
+  if (record.plan_run) {
+    const auto& segments = record.plan_run->snapshot->compiled->segments;
+    const auto uses_host = [&](const Segment& segment) {
+      return pool_->fleet().info(segment.device).features.has(Feature::host_memory);
+    };
+    if (std::any_of(segments.begin(), segments.end(), uses_host)) return on_threads;
+    return static_cast<std::uint16_t>(1 + segments.front().device);
+  }
+  const auto home = record.job.is_build() ? std::nullopt : placer_.find_home(record);
+  if (!home) return on_threads;
+  if (!home->is_shared) return static_cast<std::uint16_t>(1 + home->device);
+  record.movable = home->movable;
+  return ready_.shared_line(record.row->choices[home->device].equal);
 }
 
 /// Wakes or starts a worker if there is work, and unlocks. Each worker does the same before it runs
@@ -171,9 +163,9 @@ void Core::find_movable(Record& record) const {
 void Core::wake_worker(base::Lock lock) noexcept {
   if (call_worker_locked()) {
     lock.unlock();  // otherwise the woken thread waits for the lock
-    return work_.wake_one();
+    return crew_.wake();
   }
-  if (!workers_.empty() || ready_.places().committed() > 0)
+  if (!crew_.empty() || ready_.places().committed() > 0)
     return;  // a thread that runs a job takes the next one
   // The system refuses a thread. The calling thread runs all queued jobs, and jobs that become
   // ready meanwhile.
@@ -189,17 +181,9 @@ void Core::wake_worker(base::Lock lock) noexcept {
 /// to wake a parked one.
 bool Core::call_worker_locked() noexcept {
   // A worker notices when jobs in flight run out of time, and when a paused queue goes on.
-  const bool is_watched = (in_flight_ == 0 && !ready_.places().has_pauses()) || parked_ > 0 || spinning_ > 0;
-  if (waking_ || spinning_ > 0 || (!has_work_locked() && is_watched)) return false;
-  if (parked_ > 0) return waking_ = true;
-  if (workers_.size() > options_.concurrent_jobs + ready_.places().blocked()) return false;
-  try {
-    workers_.reserve(workers_.size() + 1);
-    auto worker = base::Worker::start("wye-jobs", [this] { work(); });
-    if (worker) workers_.push_back(std::move(*worker));
-  } catch (const std::bad_alloc&) {  // like a thread that the system refuses
-  }
-  return false;
+  const bool needs_watch = active_.in_flight() > 0 || ready_.places().has_pauses();
+  return crew_.call([this] { return has_work_locked(); }, needs_watch,
+                    options_.concurrent_jobs + ready_.places().blocked() + 1, [this] { work(); });
 }
 
 /// Runs a job that was taken from a queue, or that has returned, on this thread. `lock` is held
@@ -211,7 +195,7 @@ void Core::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_
     ready_.places().commit(record->place);
     begin_locked(*record, false);
   } else if (record->advance(State::returned, State::running)) {
-    --in_flight_;
+    active_.end_flight();
   } else if (record->state != State::abandoned || !record->attempt) {
     return;  // it has settled meanwhile
   }
@@ -245,7 +229,7 @@ void Core::end_run_locked(std::uint16_t place, Progress progress) noexcept {
     places.uncommit(place);
     if (progress == Progress::completed) places.resume(places[place].pause);
     job_stopped_.wake_all();
-    if (closing_) work_.wake_all();  // workers end with the last job in flight
+    if (closing_) crew_.wake_all();  // workers end with the last job in flight
   }
   note_quiet_locked();
 }
@@ -304,28 +288,19 @@ void Core::take_batch_locked(Record& leader) noexcept {
 
 void Core::work() noexcept {
   base::Lock lock = base::lock_soon(mutex_);
-  const auto is_closed = [&] { return closing_ && in_flight_ == 0 && !ready_.has_returned(); };
-  const auto has_work = [&] { return is_closed() || waking_ || has_work_locked(); };
+  const auto is_closed = [&] { return closing_ && active_.in_flight() == 0 && !ready_.has_returned(); };
+  const auto has_work = [&] { return is_closed() || crew_.is_waking() || has_work_locked(); };
   const auto* const manual = dynamic_cast<const ManualClock*>(clock_);
   Instant now;  // when the job before ended, unless the thread has waited since
   for (;;) {
     if (!has_work()) {
       now = {};
-      ++spinning_;
-      (void)base::seen_before_parking(lock, [&] { return ready_.count() > 0; });
-      --spinning_;
+      crew_.spin(lock, [&] { return ready_.count() > 0; });
     }
-    ++parked_;
-    const Instant expiry = first_expiry_locked();
-    watched_until_ = std::min(watched_until_, expiry);
-    std::optional<base::WokenByClock> woken;
-    if (manual && in_flight_ > 0) woken.emplace(*manual, mutex_, work_);
-    work_.wait(lock, expiry, [&] { return has_work() || (woken && has_expired_locked()); });
-    woken.reset();
-    watched_until_ = Instant::max();
-    --parked_;
-    waking_ = false;
-    return_expired_locked();
+    const ManualClock* const wakes_it = active_.in_flight() > 0 ? manual : nullptr;
+    crew_.park(lock, std::min(ready_.first_resume(), active_.first_expiry()), wakes_it,
+               [&] { return has_work() || (wakes_it && active_.has_expired(*clock_)); });
+    active_.return_expired(*clock_, ready_);
     if (ready_.places().has_pauses()) ready_.resume_due(Clock::steady().now());
     if (is_closed()) return;
     ++users_;
@@ -352,8 +327,9 @@ void Core::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now)
     ready_.stage(record);
     staging_ = record.get();
     wake_worker(std::move(lock));
-    prepare_device(*record);
+    const Bytes copied = preparer_.prepare_ahead(*record, record->place - 1u);
     lock = base::lock_soon(mutex_);
+    if (copied != Bytes{}) ledger_.note_prefetch(copied);
     staging_ = nullptr;
     if (closing_) job_stopped_.wake_all();
   } catch (const std::bad_alloc&) {
@@ -411,10 +387,7 @@ void Core::begin_locked(Record& record, bool is_nested) noexcept {
   ready_.observe(record);
   record.counts_for_tag = record.tag_state && !is_nested;
   if (record.counts_for_tag) ++record.tag_state->running;
-  ++running_;
-  record.active_next = active_;
-  if (active_) active_->active_previous = &record;
-  active_ = &record;
+  active_.add(record);
 }
 
 /// Counts a job that waits no longer.
@@ -424,17 +397,10 @@ void Core::leave_queue_locked(Record& record) noexcept {
   if (waiting_for_room_ > 0 && queued_ < options_.max_queued) room_.wake_one();
 }
 
-/// Takes a job off the list. Called by the thread that settles it.
-void Core::unlist_locked(Record& record) noexcept {
-  if (record.active_next) record.active_next->active_previous = record.active_previous;
-  (record.active_previous ? record.active_previous->active_next : active_) = record.active_next;
-  record.active_previous = record.active_next = nullptr;
-}
-
 SchedulerMetrics Core::metrics_locked() const {
   SchedulerMetrics metrics = ledger_.metrics(pool_->fleet());
   metrics.queued = queued_;
-  metrics.running = running_;
+  metrics.running = active_.count();
   return metrics;
 }
 

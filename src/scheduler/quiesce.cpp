@@ -2,14 +2,13 @@
 #include "base/text.hpp"
 #include "base/worker.hpp"
 #include "scheduler/core.hpp"
+#include "scheduler/listeners.hpp"
 
 namespace wye::inline v0::scheduler {
 
-constinit thread_local int Core::functions_on_this_thread = 0;
-
 /// Returns whether no job waits or runs, and no thread or callback holds a settled job.
 bool Core::is_quiet_locked() noexcept {
-  return queued_ == 0 && running_ == 0 && users_ == 0 && callbacks_ == 0 && ready_.count() == 0 &&
+  return queued_ == 0 && active_.count() == 0 && users_ == 0 && callbacks_ == 0 && ready_.count() == 0 &&
          ready_.places().committed() == 0;
 }
 
@@ -22,11 +21,11 @@ void Core::end_use() noexcept {
 
 /// Returns the error of `quiesce` at its deadline.
 Error Core::not_quiet_locked() const {
-  const std::uint32_t left = queued_ + running_;
+  const std::uint32_t left = queued_ + active_.count();
   if (left > 0)
     return Error(Errc::timed_out, base::text("{} jobs were left when the deadline of quiescing passed: {} "
                                              "waited, {} ran.",
-                                             left, queued_, running_));
+                                             left, queued_, active_.count()));
   return Error(Errc::timed_out, base::text("0 jobs were left when the deadline of quiescing passed, but "
                                            "threads still used settled jobs ({} submissions of them were in "
                                            "flight).",
@@ -35,7 +34,7 @@ Error Core::not_quiet_locked() const {
 
 Result<void> Core::quiesce(Deadline deadline) {
   if (const Error* inherited = origin_.error()) return *inherited;
-  if (runs_job() || functions_on_this_thread > 0 || base::Worker::inside())
+  if (runs_job() || calls_function() || base::Worker::inside())
     return Error(
         Errc::invalid_argument,
         "A thread that runs a job or a function of a ticket cannot wait until the scheduler is idle: "

@@ -50,8 +50,8 @@ void Ready::push(std::shared_ptr<Waiting> job) {
                   .sequence = job->sequence,
                   .number = ++job->entries,
                   .job = std::move(job)});
+  note_entry(*heap.back().job, 1);
   std::push_heap(heap.begin(), heap.end(), later);
-  count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Ready::push_returned(std::shared_ptr<Waiting> job) noexcept {
@@ -59,14 +59,14 @@ void Ready::push_returned(std::shared_ptr<Waiting> job) noexcept {
   last->self_listed = std::move(job);
   *last_returned_ = last;
   last_returned_ = &last->next_listed;
-  count_.fetch_add(1, std::memory_order_relaxed);
+  count_.store(count() + 1, std::memory_order_relaxed);
 }
 
 std::shared_ptr<Waiting> Ready::pop_returned() noexcept {
   Waiting* const returned = first_returned_;
   first_returned_ = std::exchange(returned->next_listed, nullptr);
   if (!first_returned_) last_returned_ = &first_returned_;
-  count_.fetch_sub(1, std::memory_order_relaxed);
+  count_.store(count() - 1, std::memory_order_relaxed);
   return std::move(returned->self_listed);
 }
 
@@ -74,7 +74,7 @@ std::shared_ptr<Waiting> Ready::remove(Heap& heap, Heap::iterator entry) noexcep
   std::shared_ptr<Waiting> job = std::move(entry->job);
   heap.erase(entry);
   std::make_heap(heap.begin(), heap.end(), later);
-  count_.fetch_sub(1, std::memory_order_relaxed);
+  note_entry(*job, -1);
   return job;
 }
 
@@ -85,7 +85,7 @@ std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexce
   const bool is_old = found.heap->back().is_old();
   std::shared_ptr<Waiting> job = std::move(found.heap->back().job);
   found.heap->pop_back();
-  count_.fetch_sub(1, std::memory_order_relaxed);
+  note_entry(*job, -1);
   TagState* const tag = job->tag_state;
   const State state = job->state;
   if (is_old || (state != State::staging && state != State::queued)) {
@@ -149,11 +149,11 @@ Ready::Found Ready::first_for(std::uint16_t place) noexcept {
 Ready::Found Ready::next() noexcept {
   if (count() == 0) return {};
   Firsts firsts{};
-  for (std::uint16_t p = 0; p < places_.size(); ++p) {
-    if (!places_.has_room(p)) continue;
-    for (std::size_t level = 0; level < levels; ++level) {
-      Heap* const heap = first_in(p, level);
-      Found& first = firsts[level];
+  for (std::size_t level = 0; level < levels; ++level) {
+    if (entries_[level] == 0) continue;
+    Found& first = firsts[level];
+    for (std::uint16_t p = 0; p < places_.size(); ++p) {
+      Heap* const heap = places_.has_room(p) ? first_in(p, level) : nullptr;
       if (!heap || (first.heap && first.heap != heap && !later(first.heap->front(), heap->front()))) continue;
       if (first.heap != heap || places_.comes_before(p, first.place)) first = {heap, p};
     }
@@ -306,6 +306,11 @@ std::optional<std::uint16_t> Ready::find_room(const Waiting& job) const noexcept
 
 void Ready::leave(Waiting& job) noexcept {
   expect_no_more(job);
+  Heap& heap = (job.is_staged ? staged_[job.place] : lines_[job.line].jobs)[level_of(job)];
+  if (!heap.empty() && heap.back().job.get() == &job) {  // often it was the last one that was added
+    heap.pop_back();
+    note_entry(job, -1);
+  }
   if (std::exchange(job.is_staged, false)) --places_[job.place].staged;
 }
 

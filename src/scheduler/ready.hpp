@@ -88,7 +88,7 @@ class Ready {
   std::optional<std::uint16_t> find_room(const Waiting& job) const noexcept;
   /// Makes a queued job one of the staged jobs of its place. Throws: std::bad_alloc.
   void stage(std::shared_ptr<Waiting> job);
-  /// Counts a job that starts or settles as waiting no longer.
+  /// Counts a job that starts or settles as waiting no longer. Its entry may stay for a while.
   void leave(Waiting& job) noexcept;
 
   /// Takes the first job of a tag that was set aside; null if there is none.
@@ -153,6 +153,10 @@ class Ready {
   using Firsts = std::array<Found, levels>;
 
   Instant next_due(const Waiting& job) const noexcept;
+  void note_entry(const Waiting& job, int added) noexcept {
+    entries_[level_of(job)] += static_cast<std::uint32_t>(added);
+    count_.store(count() + static_cast<std::size_t>(added), std::memory_order_relaxed);
+  }
   std::shared_ptr<Waiting> take_found(const Found& found, bool runs) noexcept;
   template <class Find>
   std::shared_ptr<Waiting> take(bool runs, Find find) noexcept {
@@ -201,6 +205,7 @@ class Ready {
   std::vector<Line> lines_;    // of places; then the shared ones, by group
   std::vector<Heaps> staged_;  // by place
   Tags tags_;
+  std::array<std::uint32_t, levels> entries_{};  // in lines, by level
   std::atomic<std::size_t> count_{0};
   Waiting* first_returned_ = nullptr;
   Waiting** last_returned_ = &first_returned_;

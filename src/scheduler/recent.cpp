@@ -27,6 +27,7 @@ void RecentJobs::add(const Settled& job) noexcept {
   if (is_full) oldest_ = (oldest_ + 1) % most_;
   entry.number = job.number;
   entry.type = job.type;
+  entry.order = job.order;
   entry.size = job.size;
   entry.bytes_transferred = job.bytes_transferred;
   entry.queue_time = job.queue_time;
@@ -65,8 +66,19 @@ std::vector<Placement> RecentJobs::list(const pool::Fleet& devices) const {
     placement.jobs_in_submission = entry.jobs_in_submission;
     placement.jobs_in_launch = entry.jobs_in_launch;
     if (entry.error != Errc{}) placement.error = entry.error;
-    for (const Tried& tried : std::span(entry.tried).first(entry.tried_count))
-      placement.decisions.push_back({devices.info(tried.device).id, tried.verdict, tried.code});
+    const std::span tried = std::span(entry.tried).first(entry.tried_count);
+    for (const Tried& one : tried)
+      placement.decisions.push_back({devices.info(one.device).id, one.verdict, one.code});
+    const auto has = [&](std::size_t device) {
+      return std::any_of(tried.begin(), tried.end(), [&](const Tried& one) { return one.device == device; });
+    };
+    const auto ran = std::find_if(tried.begin(), tried.end(),
+                                  [](const Tried& one) { return one.verdict == Candidate::Verdict::ran; });
+    if (!entry.order || ran == tried.end()) continue;
+    for (const std::size_t device : entry.order->devices)
+      if (placement.decisions.size() < entry.tried.size() && !has(device))
+        placement.decisions.push_back({devices.info(device).id, Candidate::Verdict::passed,
+                                       passed_code(*entry.order, device, ran->device)});
   }
   return placements;
 }

@@ -13,7 +13,7 @@
 namespace wye::inline v0::scheduler {
 
 /// A ring of the last settled jobs. Adding one allocates nothing: the memory of all entries is
-/// reserved at once.
+/// reserved at once. The devices that were passed over are found when it is listed.
 /// Threads: under the lock of its scheduler.
 class RecentJobs {
  public:
@@ -32,6 +32,7 @@ class RecentJobs {
   struct Entry {
     std::uint64_t number = 0;
     WorkloadType type;
+    const Row* order = nullptr;
     Bytes size;
     Bytes bytes_transferred;
     Duration queue_time{};

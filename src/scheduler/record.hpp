@@ -24,6 +24,7 @@
 #include "data/completion.hpp"
 #include "device/provider.hpp"
 #include "flight/flight.hpp"
+#include "scheduler/request.hpp"
 #include "scheduler/waiting.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -31,39 +32,8 @@ namespace wye::inline v0::scheduler {
 class Core;
 class Trial;
 struct PlanRun;
-struct Row;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
-
-/// The decision about one device, as data. `Core::explain` and `Core::reason` make sentences of it.
-struct Decision {
-  /// Objects that the sentence of a decision names.
-  struct Detail {
-    std::shared_ptr<const device::Program> program =
-        nullptr;  ///< kernel_unsupported, kernel_blamed, foreign_buffer
-    std::shared_ptr<const device::DeviceBase> owner = nullptr;  ///< foreign_buffer: the device of the buffer
-    std::optional<Error> error = std::nullopt;                  ///< device_lost, attempt_failed
-  };
-
-  std::uint32_t device = 0;
-  std::uint16_t argument = 0;  ///< foreign_buffer: its number, from 1
-  Candidate::Verdict verdict = Candidate::Verdict::passed;
-  RefusalCode code = RefusalCode::none;
-  std::shared_ptr<const Detail> detail = nullptr;
-
-  /// Returns the error of device_lost and attempt_failed. Null if the attempt ended with the error
-  /// of the job.
-  const Error* error() const noexcept { return detail && detail->error ? &*detail->error : nullptr; }
-
-  /// Throws: std::bad_alloc.
-  void set_error(const Error& error) { detail = std::make_shared<Detail>(Detail{.error = error}); }
-  /// Returns whether the device may run the job and has not been tried.
-  bool is_open() const noexcept { return verdict == Candidate::Verdict::passed && code == RefusalCode::none; }
-  void refuse(RefusalCode why) noexcept {
-    verdict = Candidate::Verdict::refused;
-    code = why;
-  }
-};
 
 inline std::optional<Error> to_optional(const Error* error) {
   return error ? std::optional<Error>(*error) : std::nullopt;
@@ -88,13 +58,50 @@ struct AnyWait {
   }
 };
 
+struct Record;
+
+/// The place of a job among those that run.
+/// Threads: under the mutex of its scheduler.
+struct Active {
+  bool is_unattended = false;   ///< abandoned in flight, and no worker waits for it yet
+  bool counts_for_tag = false;  ///< as one of the running jobs of its tag
+  bool is_due = false;          ///< it counts as running, and starts when its stage ends
+  std::uint32_t flight = 0;     ///< the number of its last submission that no thread waited for
+  std::uint32_t callbacks = 0;  ///< pending ones of all its flights: a late one may follow a next flight
+  TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
+  Record* active_previous = nullptr;    ///< neighbours in the list of running jobs
+  Record* active_next = nullptr;
+  Record* batch = nullptr;  ///< the other jobs of its submission, until they settle
+  Instant flight_until{};   ///< in flight: when its time limit passes, of the steady clock
+};
+
+/// How a job ended.
+/// Threads: the thread that runs or settles it writes this; others read it once the job has settled.
+///          Of an abandoned job, other threads read the error only.
+struct Verdict {
+  bool failed_as_follower = false;  ///< `error` is that of a job that it followed
+  bool leads_batch = false;         ///< it was submitted with `Active::batch`
+  CacheTier tier = CacheTier::none;
+  std::uint8_t batch_size = 1;   ///< the jobs of its submission
+  std::uint8_t launch_size = 1;  ///< the jobs of its launch
+  std::size_t device = 0;        ///< index of the device that ran it
+  std::optional<Error> error;
+  Instant started{};
+  Instant ended{};  ///< of its last command, if it completed
+  Instant settled_at{};
+  flight::Times times{};
+  Bytes bytes_transferred;
+
+  Duration run_time() const noexcept { return settled_at - started - times.sum(); }
+};
+
+/// One job: shared by its ticket, the queue and the thread that runs it.
+///
 /// The state changes by compare-and-swap. The thread that moves it to `running` runs the job; the
 /// thread that moves it to `settled` settles it. A job that was in flight and returned runs again,
 /// on any worker.
-/// Threads: that thread writes the members below the state, but for those under a mutex; other
-///          threads read them once the job has settled. Of an abandoned record, other threads read
-///          the name, the tag and the error only.
-struct Record : Waiting, std::enable_shared_from_this<Record>, base::Identified {
+/// Threads: as its bases. The thread that runs it writes the members below the atomic ones.
+struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_this<Record>, base::Identified {
   Record(std::shared_ptr<Core> of, Job&& kept) noexcept;
   ~Record();
 
@@ -141,57 +148,19 @@ struct Record : Waiting, std::enable_shared_from_this<Record>, base::Identified 
     std::vector<AnyWait*> any_waits;  ///< calls of `wait_any` that wait for it among others
   };
 
-  // Set when it is submitted.
   const std::shared_ptr<Core> core;
-  Job job;  ///< its arguments are released when it settles: they hold the caller's arrays and buffers
-  const Row* row = nullptr;  ///< of the preference table
-  Duration time_limit{};
-  Fallback fallback = Fallback::allow;
-  bool has_own_limits = false;  ///< the job's options have a `start_by` or a time limit
-  bool borrows = false;         ///< an argument is host memory of the caller
 
   std::atomic<bool> stop{false};
   std::atomic<bool> is_settled{false};
-  std::atomic<bool> is_watched{false};  ///< set by `watch`, and never cleared
-
-  // Under the mutex of the core; further ones follow below.
-  bool is_unattended = false;   ///< abandoned in flight, and no worker waits for it yet
-  bool counts_for_tag = false;  ///< as one of the running jobs of its tag
-  bool is_due = false;          ///< it counts as running, and starts when its stage ends
-  std::uint32_t flight = 0;     ///< the number of its last submission that no thread waited for
-  std::uint32_t callbacks = 0;  ///< pending ones of all its flights: a late one may follow a next flight
-
-  // Written by the thread that runs or settles it.
-  bool failed_as_follower = false;  ///< `error` is that of a job in `after`
-  bool has_failed = false;          ///< on a device; a further device is a fallback
-  bool leads_batch = false;         ///< it was submitted with `batch`
-  bool lacks_memory = false;        ///< its attempt failed for want of memory, which may be free later
-  bool lacks_tag_memory = false;    ///< of the budget of its tag
-  CacheTier tier = CacheTier::none;
-  std::uint8_t batch_size = 1;               ///< the jobs of its submission
-  std::uint8_t launch_size = 1;              ///< the jobs of its launch
-  std::size_t device = 0;                    ///< index of the device that ran it
+  std::atomic<bool> is_watched{false};       ///< set by `watch`, and never cleared
   std::atomic<std::uint32_t> tried_on{~0u};  ///< the device that it is being tried on
-  std::uint32_t tag_size = 0;                ///< of the text that `tag` returns
-  std::uint32_t next_candidate = 0;          ///< an index into `Row::devices`
-  detail::InlineList<Decision, 3> decisions;
+
+  bool lacks_memory = false;          ///< its attempt failed for want of memory, which may be free later
+  bool lacks_tag_memory = false;      ///< of the budget of its tag
+  const void* run_by = nullptr;       ///< the thread that runs it
   flight::FlightPointer attempt;      ///< on the device that it is being tried on
   std::unique_ptr<PlanRun> plan_run;  ///< null: it is a job; released as the arguments of `job` are
   std::unique_ptr<Extras> extras;     ///< null: none
-  std::optional<Error> error;
-  const void* run_by = nullptr;  ///< the thread that runs it
-  Instant started{};
-  Instant ended{};  ///< of its last command, if it completed
-  Instant settled_at{};
-  flight::Times times{};
-  Bytes bytes_transferred;
-
-  // Under the mutex of the core.
-  TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
-  Record* active_previous = nullptr;    ///< neighbours in the core's list of running jobs
-  Record* active_next = nullptr;
-  Record* batch = nullptr;  ///< the other jobs of its submission, until they settle
-  Instant flight_until{};   ///< in flight: when its time limit passes, of the steady clock
 
   // Of its place among other jobs.
   std::shared_ptr<Record> self;  ///< set until its predecessors are complete, and while callbacks are pending
@@ -200,28 +169,6 @@ struct Record : Waiting, std::enable_shared_from_this<Record>, base::Identified 
 
   std::unique_ptr<Listeners> listeners;  ///< under the mutex of `parking`; null: none
 
-  /// Adds a decision. Throws: std::bad_alloc.
-  Decision& add_decision(std::size_t about) {
-    Decision& decision = decisions.emplace_back();
-    decision.device = static_cast<std::uint32_t>(about);
-    return decision;
-  }
-  bool has_decision(std::size_t about) const noexcept {
-    for (const Decision& decision : decisions)
-      if (decision.device == about) return true;
-    return false;
-  }
-  std::string_view name() const noexcept { return job.name(); }
-  std::string_view tag() const noexcept { return std::string_view(labels_).substr(0, tag_size); }
-  /// Returns the device or backend that the job requests; empty: any.
-  std::string_view on() const noexcept { return std::string_view(labels_).substr(tag_size); }
-  flight::Labels labels() const noexcept { return {name(), tag()}; }
-  /// Throws: std::bad_alloc.
-  void set_labels(std::string_view tag, std::string_view on) {
-    labels_.reserve(tag.size() + on.size());
-    labels_.append(tag).append(on);
-    tag_size = static_cast<std::uint32_t>(tag.size());
-  }
   /// Throws: std::bad_alloc.
   Extras& make_extras() { return extras ? *extras : *(extras = std::make_unique<Extras>()); }
   /// Requires the mutex of `parking`. Throws: std::bad_alloc.
@@ -229,13 +176,7 @@ struct Record : Waiting, std::enable_shared_from_this<Record>, base::Identified 
     return listeners ? *listeners : *(listeners = std::make_unique<Listeners>());
   }
   Bytes bytes_prefetched() const noexcept { return extras ? extras->bytes_prefetched : Bytes{}; }
-  /// Returns "Job 'scale'" or "Job 'scale' (tag 'frame 7')", for the beginning of a sentence.
-  std::string subject() const { return labels().subject(); }
-  /// Returns the same for the middle of a sentence.
-  std::string object() const { return labels().object(); }
-
   Duration queue_time() const noexcept { return started - submitted + times.lane; }
-  Duration run_time() const noexcept { return settled_at - started - times.sum(); }
   /// Returns where threads wait for this record, and for others.
   Parking& parking() const noexcept;
   /// Has the thread that settles this take the mutex of `parking`, because `listeners` or
@@ -256,9 +197,6 @@ struct Record : Waiting, std::enable_shared_from_this<Record>, base::Identified 
   std::shared_ptr<data::Completion> followed();
   /// Returns the result of a settled job.
   Result<Outcome> result();
-
- private:
-  std::string labels_;  // the tag, then `on`
 };
 
 }  // namespace wye::scheduler

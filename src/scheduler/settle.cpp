@@ -3,10 +3,11 @@
 #include <exception>
 #include <utility>
 
-#include "base/cancellation.hpp"
 #include "base/internals.hpp"
 #include "base/text.hpp"
 #include "scheduler/core.hpp"
+#include "scheduler/followers.hpp"
+#include "scheduler/listeners.hpp"
 #include "scheduler/plan.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -28,12 +29,14 @@ Settled settled(const Record& record, State from) noexcept {
           .transfer_time = record.times.transfer,
           .run_time = has_run ? record.run_time() : Duration::zero(),
           .decisions = {record.decisions.begin(), record.decisions.size()},
+          .order = record.plan_run ? nullptr : record.row,
           .device = record.device,
           .error = record.error ? record.error->code() : Errc{},
           .batch_size = record.batch_size,
           .launch_size = record.launch_size,
           .leads_batch = record.leads_batch,
-          .has_run = has_run};
+          .has_run = has_run,
+          .fell_back = record.has_failed};
 }
 
 void emit_end(const pool::Pool& pool, const Settled& job, const Record& record) noexcept {
@@ -53,14 +56,27 @@ void emit_end(const pool::Pool& pool, const Settled& job, const Record& record) 
                               .error = record.error});
 }
 
+/// Logs where a job ran and why, or its error.
+void log_end(const base::Logger& log, const Explainer& explainer, const Record& record) noexcept {
+  if (!log.wants(LogLevel::debug, "scheduler")) return;
+  try {
+    log.write(LogLevel::debug, "scheduler",
+              record.error
+                  ? base::text("{} ended with '{}': {}", record.subject(), name(record.error->code()),
+                               record.error->sentence())
+                  : base::text("{} ran on '{}': {}", record.subject(),
+                               record.core->pool().fleet().info(record.device).id, explainer.reason(record)));
+  } catch (const std::bad_alloc&) {  // the log lacks a line
+  }
+}
+
 }  // namespace
 
 /// Removes a job that settles from the jobs that wait or run.
 void Core::leave_locked(Record& record, State from) noexcept {
   const Duration took = (record.settled_at - record.started) / record.batch_size;
   if (from == State::running) {
-    --running_;
-    unlist_locked(record);
+    active_.remove(record);
   } else {
     leave_queue_locked(record);
     ++users_;
@@ -107,8 +123,8 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
     (void)pool_->leases().reclaim(*base::state_of(pool_->fleet().device(record.extras->prefetched_on)),
                                   Bytes{});
   if (from != State::waiting) fail_outputs(record);
-  log_end(record);
-  Continuations continuations = publish(record);
+  log_end(log_, explainer_, record);
+  std::vector<Continuation> continuations = publish(record);
   // Followers of a job whose predecessors are not complete must still follow those.
   if (from != State::waiting)
     complete_arrays(record);
@@ -123,50 +139,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   return now;
 }
 
-/// Logs where a job ran and why, or its error.
-void Core::log_end(const Record& record) const noexcept {
-  if (!log_.wants(LogLevel::debug, "scheduler")) return;
-  try {
-    log_.write(LogLevel::debug, "scheduler",
-               record.error ? base::text("{} ended with '{}': {}", record.subject(),
-                                         name(record.error->code()), record.error->sentence())
-                            : base::text("{} ran on '{}': {}", record.subject(),
-                                         pool_->fleet().info(record.device).id, reason(record)));
-  } catch (const std::bad_alloc&) {  // the log lacks a line
-  }
-}
-
-/// Makes the result visible and returns the continuations to call. From now on `Ticket::then` calls
-/// at once.
-Core::Continuations Core::publish(Record& record) noexcept {
-  Continuations continuations;
-  record.is_settled = true;
-  if (!record.is_watched) return continuations;
-  Parking& parking = record.parking();
-  const base::Lock lock(parking.mutex);
-  if (record.listeners) {
-    continuations.swap(record.listeners->continuations);
-    for (AnyWait* const any : record.listeners->any_waits) any->notify();
-  }
-  parking.gate.wake_all();
-  return continuations;
-}
-
-void Core::call(const Continuations& continuations, Record& record) noexcept {
-  for (const auto& then : continuations) call(then, record);
-}
-
-void Core::call(const Continuation& then, Record& record) noexcept {
-  const base::CancellationHeld held;
-  ++functions_on_this_thread;
-  try {
-    then(record.result());
-  } catch (...) {  // a callback of the application must not end a thread that runs jobs
-  }
-  --functions_on_this_thread;
-}
-
-void Core::call_at_once(const Continuation& then, Record& record) noexcept {
+void Core::call_at_once(const std::function<void(const Result<Outcome>&)>& then, Record& record) noexcept {
   {
     const base::Lock lock = base::lock_soon(mutex_);
     ++users_;

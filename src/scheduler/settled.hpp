@@ -10,7 +10,7 @@
 namespace wye::inline v0::scheduler {
 
 struct Decision;
-struct Record;
+struct Row;
 
 /// The facts about a job that settles.
 /// Threads: a value; the texts and decisions are those of the job's record.
@@ -27,12 +27,14 @@ struct Settled {
   Duration transfer_time{};
   Duration run_time{};
   std::span<const Decision> decisions = {};
-  std::size_t device = 0;  ///< an index, if it completed
-  Errc error{};            ///< zero: it completed
+  const Row* order = nullptr;  ///< of the devices; null: they had no order
+  std::size_t device = 0;      ///< an index, if it completed
+  Errc error{};                ///< zero: it completed
   std::uint8_t batch_size = 1;
   std::uint8_t launch_size = 1;
   bool leads_batch = false;
-  bool has_run = false;  ///< it had started
+  bool has_run = false;    ///< it had started
+  bool fell_back = false;  ///< it had failed on another device
 };
 
 }  // namespace wye::scheduler

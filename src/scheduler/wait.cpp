@@ -182,7 +182,7 @@ void Core::cancel(Record& record) {
   // A batch in flight goes on for its other jobs.
   if (record.state != State::in_flight || record.batch) return;
   if (!record.advance(State::in_flight, State::running)) return;
-  --in_flight_;
+  active_.end_flight();
   Instant now;
   run_begun(lock, keep, false, now);
   note_quiet_locked();

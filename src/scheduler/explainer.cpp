@@ -5,7 +5,9 @@
 
 #include "base/internals.hpp"
 #include "base/text.hpp"
-#include "scheduler/core.hpp"
+#include "scheduler/explainer.hpp"
+#include "scheduler/plan.hpp"
+#include "scheduler/trials.hpp"
 
 namespace wye::inline v0 {
 namespace scheduler {
@@ -22,12 +24,18 @@ std::string order_of(const Row& row, std::size_t first, std::size_t then) {
   return base::text("comes first for {} work of {} and more.", row.type.name, to_string(row.at_least));
 }
 
+/// Returns whether a device has run a job, so that the devices without a decision were passed over.
+bool has_passed(const Record& record) noexcept {
+  if (record.extras && record.extras->plan) return false;
+  return std::any_of(record.decisions.begin(), record.decisions.end(),
+                     [](const Decision& one) { return one.verdict == Candidate::Verdict::ran; });
+}
+
 }  // namespace
 
-/// Returns why a device did not run a job.
-std::string Core::describe(const Record& record, const Decision& decision) const {
-  const AdapterInfo& info = pool_->fleet().info(decision.device);
-  const std::string& ran_on = pool_->fleet().info(record.device).id;
+std::string Explainer::describe(const Record& record, const Decision& decision) const {
+  const AdapterInfo& info = pool_.fleet().info(decision.device);
+  const std::string& ran_on = pool_.fleet().info(record.device).id;
   switch (decision.code) {
     case RefusalCode::none:
     case RefusalCode::unusable_adapter: return info.reason;
@@ -35,7 +43,7 @@ std::string Core::describe(const Record& record, const Decision& decision) const
     case RefusalCode::device_lost:
     case RefusalCode::attempt_failed: {
       if (const Error* const own = decision.error()) return own->sentence();
-      const Device device = pool_->fleet().device(decision.device);
+      const Device device = pool_.fleet().device(decision.device);
       const Error* const lost =
           decision.code == RefusalCode::device_lost ? base::state_of(device)->lost() : nullptr;
       if (lost) return lost->sentence();
@@ -48,8 +56,8 @@ std::string Core::describe(const Record& record, const Decision& decision) const
           "Kernel '{}' was in flight there at {} losses of the device, and has not completed since.",
           decision.detail->program->name(), Blame::most_losses);
     case RefusalCode::kernel_unsupported: {
-      const auto why = decision.detail->program->current().refusal(
-          *base::state_of(pool_->fleet().device(decision.device)));
+      const auto why =
+          decision.detail->program->current().refusal(*base::state_of(pool_.fleet().device(decision.device)));
       if (why) return why->sentence();
       // The kernel was replaced after the decision (hot reload).
       return base::text("Kernel '{}' had no source for '{}'.", decision.detail->program->name(), info.id);
@@ -68,15 +76,15 @@ std::string Core::describe(const Record& record, const Decision& decision) const
   return {};
 }
 
-Explanation Core::explain(const Record& record) const {
+Explanation Explainer::explain(const Record& record) const {
   Explanation explanation;
   explanation.job = record.name();
-  if (origin_.is_inherited()) return explanation;
+  if (is_inherited()) return explanation;
   explanation.tag = record.tag();
   if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
   if (!record.is_settled) return explanation;
   const auto add = [&](const Decision& decision) {
-    const AdapterInfo& info = pool_->fleet().info(decision.device);
+    const AdapterInfo& info = pool_.fleet().info(decision.device);
     explanation.candidates.push_back(
         {info.id, info.name, decision.verdict,
          decision.verdict == Candidate::Verdict::ran
@@ -89,26 +97,29 @@ Explanation Core::explain(const Record& record) const {
     if (decision.verdict == Candidate::Verdict::ran) add(decision);
   for (const Decision& decision : record.decisions)
     if (decision.verdict != Candidate::Verdict::ran && !decision.is_open()) add(decision);
+  if (has_passed(record))
+    for (const std::size_t device : record.row->devices)
+      if (!record.has_decision(device)) add(placer_.pass(record, device, record.device));
   explanation.variants = variants(record);
   if (!record.error) explanation.code = code(record);
-  for (const AdapterInfo& info : pool_->adapters())
+  for (const AdapterInfo& info : pool_.adapters())
     if (!info.usable)
       explanation.candidates.push_back(
           {info.id, info.name, Candidate::Verdict::refused, info.reason, RefusalCode::unusable_adapter});
   return explanation;
 }
 
-std::string Core::reason(const Record& record) const {
-  if (const Error* inherited = origin_.error()) return inherited->sentence();
+std::string Explainer::reason(const Record& record) const {
+  if (const Error* inherited = pool_.origin().error()) return inherited->sentence();
   std::string text = placement_reason(record);
   for (std::size_t i = 0; record.extras && i < record.extras->passed_over.size(); ++i) {
     const device::Program& program = *record.extras->passed_over[i];
-    if (const auto why = program.current().passed_over(*base::state_of(pool_->fleet().device(record.device))))
+    if (const auto why = program.current().passed_over(*base::state_of(pool_.fleet().device(record.device))))
       append_once(text, " " + why->sentence());
   }
   for (std::size_t i = 0; record.extras && i < record.extras->early_loop_ends.size(); ++i)
     append_once(text, " " + device::early_loop_ends(record.extras->early_loop_ends[i]->name(),
-                                                    pool_->fleet().info(record.device)));
+                                                    pool_.fleet().info(record.device)));
   for (const VariantChoice& choice : variants(record)) append_once(text, scheduler::text(choice));
   if (record.batch_size > 1)
     text += base::text(" It was submitted together with {} other job{}{}.", record.batch_size - 1,
@@ -119,19 +130,19 @@ std::string Core::reason(const Record& record) const {
   return text;
 }
 
-std::vector<VariantChoice> Core::variants(const Record& record) const {
+std::vector<VariantChoice> Explainer::variants(const Record& record) const {
   std::vector<VariantChoice> choices;
-  if (origin_.is_inherited()) return choices;  // a thread of the parent may hold a lock
+  if (is_inherited()) return choices;  // a thread of the parent may hold a lock
   if (!record.extras) return choices;
   for (const auto& ran : record.extras->variants) choices.push_back(ran.trial->choice(ran.program));
   return choices;
 }
 
-std::vector<KernelCode> Core::code(const Record& record) const {
+std::vector<KernelCode> Explainer::code(const Record& record) const {
   std::vector<KernelCode> code;
-  if (origin_.is_inherited() || record.plan_run || record.job.size() == 0) return code;
+  if (is_inherited() || record.plan_run || record.job.size() == 0) return code;
   if (record.extras && record.extras->plan) return code;
-  const Device device = pool_->fleet().device(record.device);
+  const Device device = pool_.fleet().device(record.device);
   const auto add = [&](const device::Program& program) {
     code.push_back(program.current().code(*base::state_of(device)));
   };
@@ -142,13 +153,12 @@ std::vector<KernelCode> Core::code(const Record& record) const {
   return code;
 }
 
-/// Returns why the device of a completed job was chosen.
-std::string Core::placement_reason(const Record& record) const {
-  const AdapterInfo& info = pool_->fleet().info(record.device);
+std::string Explainer::placement_reason(const Record& record) const {
+  const AdapterInfo& info = pool_.fleet().info(record.device);
   std::string text;
   for (const Decision& decision : record.decisions) {
     if (decision.verdict != Candidate::Verdict::failed) continue;
-    text += base::text("{} failed: {} ", pool_->fleet().info(decision.device).id, describe(record, decision));
+    text += base::text("{} failed: {} ", pool_.fleet().info(decision.device).id, describe(record, decision));
   }
   if (!text.empty()) return text + base::text("'{}' was next.", info.id);
   if (record.extras && record.extras->plan) return reason_of(*record.extras->plan);
@@ -158,11 +168,10 @@ std::string Core::placement_reason(const Record& record) const {
     if (decision.verdict == Candidate::Verdict::ran) break;
     if (decision.code == RefusalCode::busy) {
       text +=
-          base::text("'{}' comes before it, but had more to do. ", pool_->fleet().info(decision.device).id);
+          base::text("'{}' comes before it, but had more to do. ", pool_.fleet().info(decision.device).id);
       continue;
     }
-    text +=
-        base::text("{} refused: {} ", pool_->fleet().info(decision.device).id, describe(record, decision));
+    text += base::text("{} refused: {} ", pool_.fleet().info(decision.device).id, describe(record, decision));
   }
   const std::string work = base::text("{} work of {}", record.job.type().name, to_string(record.size));
   const std::string absent = absent_backends(record);
@@ -172,8 +181,8 @@ std::string Core::placement_reason(const Record& record) const {
 
 /// Returns the backends that the row of a job names before that of its device, and why none of their
 /// devices ran it.
-std::string Core::absent_backends(const Record& record) const {
-  const AdapterInfo& info = pool_->fleet().info(record.device);
+std::string Explainer::absent_backends(const Record& record) const {
+  const AdapterInfo& info = pool_.fleet().info(record.device);
   const Row& row = *record.row;
   std::string absent;
   for (const std::string& backend : row.backends) {
@@ -184,11 +193,32 @@ std::string Core::absent_backends(const Record& record) const {
       any = true;
       if (row.choices[device].emulated)
         absent += base::text("{}'{}' runs on the CPU and comes last", absent.empty() ? "" : ", ",
-                             pool_->fleet().info(device).id);
+                             pool_.fleet().info(device).id);
     }
     if (!any) absent += base::text("{}'{}' has no usable device", absent.empty() ? "" : ", ", backend);
   }
   return absent;
+}
+
+Error Explainer::no_device_error(const Record& record) const {
+  // The first failure is more informative than refusals.
+  for (const Decision& decision : record.decisions) {
+    if (decision.verdict != Candidate::Verdict::failed) continue;
+    if (record.fallback == Fallback::forbid)
+      return decision.error()->with_context(base::text("fallback of {} is forbidden", record.object()));
+    return *decision.error();
+  }
+  std::string reasons;
+  bool lost = false;
+  for (const Decision& decision : record.decisions) {
+    reasons += base::text(" {}: {}", pool_.fleet().info(decision.device).id, describe(record, decision));
+    lost |= decision.code == RefusalCode::device_lost || decision.code == RefusalCode::kernel_blamed;
+  }
+  const RefusalCode only = record.decisions.size() == 1 ? record.decisions[0].code : RefusalCode::none;
+  const Errc code = only == RefusalCode::foreign_buffer ? Errc::invalid_argument
+                    : lost                              ? Errc::device_lost
+                                                        : Errc::unsupported;
+  return Error(code, base::text("No device can run {}.{}", record.object(), reasons));
 }
 
 }  // namespace scheduler

@@ -1,0 +1,41 @@
+#pragma once
+/// Makes sentences of the decisions about devices.
+#include <wye/scheduler/ticket.hpp>
+
+#include <string>
+#include <vector>
+
+#include "pool/pool.hpp"
+#include "scheduler/placer.hpp"
+#include "scheduler/record.hpp"
+
+namespace wye::inline v0::scheduler {
+
+/// Explains where jobs ran. All that it returns is made when it is asked.
+/// Threads: thread-safe, for jobs that have settled. `no_device_error`: the thread that runs the job.
+class Explainer {
+ public:
+  /// `pool` and `placer` outlive it.
+  Explainer(const pool::Pool& pool, const Placer& placer) noexcept : pool_(pool), placer_(placer) {}
+
+  Explanation explain(const Record& record) const;
+  std::vector<VariantChoice> variants(const Record& record) const;
+  std::vector<KernelCode> code(const Record& record) const;
+  /// Returns why the device of a completed job was chosen.
+  std::string placement_reason(const Record& record) const;
+  /// Returns the same, and how the job ran there.
+  std::string reason(const Record& record) const;
+  /// Returns why a device did not run a job.
+  std::string describe(const Record& record, const Decision& decision) const;
+  /// Returns the error of a job that no device can run.
+  Error no_device_error(const Record& record) const;
+
+ private:
+  bool is_inherited() const noexcept { return pool_.origin().is_inherited(); }
+  std::string absent_backends(const Record& record) const;
+
+  const pool::Pool& pool_;
+  const Placer& placer_;
+};
+
+}  // namespace wye::scheduler
