@@ -170,8 +170,7 @@ Result<void> replace(PlanState& plan, std::size_t step, std::size_t call, std::s
             "graph with it.",
             argument, where(), *other, plan.nodes[*other].job.name()));
       after->arrays = std::make_shared<const ArrayUses>(find_array_uses(plan.nodes, operands));
-      Compiler compiler(plan, Instant::max());
-      auto memory = compiler.find_memory(*before->compiled, operands, before->memory.get());
+      auto memory = find_memory(plan, *before->compiled, operands, before->memory.get());
       if (!memory && memory.error() != Errc::device_lost)
         return std::move(memory).error().with_context(base::text("as argument {} of {}", argument, where()));
       after->memory = memory ? *std::move(memory) : nullptr;  // the next run places the steps again
