@@ -28,44 +28,62 @@ bool any_operand(const std::vector<GraphNode>& nodes, F is_wanted) {
   return false;
 }
 
-/// Returns why `operand` cannot replace `old`, as the rest of a sentence that begins with the
-/// argument.
-std::optional<std::string> replacement_error(const Operand& old, const Operand& operand,
-                                             const PlanState& plan) {
+/// Why an operand cannot replace another one, as the rest of a sentence that begins with the
+/// argument; nothing if it can.
+using ReplacementError = std::optional<std::string>;
+
+ReplacementError element_error(const Operand& old, const Operand& operand) {
+  const bool is_known = old.element != ElementType::opaque && operand.element != ElementType::opaque;
+  if (old.size == operand.size && (!is_known || old.element == operand.element)) return std::nullopt;
+  return base::text(" is of {} ({} bytes); it is replaced by {} ({} bytes).", name(old.element), old.size,
+                    name(operand.element), operand.size);
+}
+
+ReplacementError count_error(const Operand& old, const Operand& operand) {
+  if (old.count == operand.count) return std::nullopt;
+  return base::text(" has {} elements; it is replaced by {} elements.", old.count, operand.count);
+}
+
+ReplacementError host_error(const Operand& old, const Operand& operand) {
+  if (auto wrong = element_error(old, operand)) return wrong;
+  if (auto wrong = count_error(old, operand)) return wrong;
+  if (!operand.data && operand.count != 0) return " is replaced by a null pointer.";
+  if (writes(old.access) && !writes(operand.access)) return " is written; it is replaced by constant memory.";
+  return std::nullopt;
+}
+
+ReplacementError array_error(const Operand& old, const Operand& operand, const PlanState& plan) {
+  if (!operand.object) return " is replaced by an empty array handle.";
+  if (auto wrong = element_error(old, operand)) return wrong;
+  if (operand.count == AnyArray::beyond) return " is replaced by a slice that ends beyond its array.";
+  if (auto wrong = count_error(old, operand)) return wrong;
+  const auto& array = static_cast<const data::ArrayState&>(*operand.object);
+  if (array.pool().get() != &plan.core->pool()) return " is replaced by an array of another runtime.";
+  if (writes(old.access) && array.is_read_only()) return " is written; it is replaced by a read-only array.";
+  return std::nullopt;
+}
+
+ReplacementError buffer_error(const Operand& old, const Operand& operand) {
+  if (auto wrong = element_error(old, operand)) return wrong;
+  if (auto wrong = count_error(old, operand)) return wrong;
+  const auto *before = device::buffer_of(old), *after = device::buffer_of(operand);
+  if (!after) return " is replaced by an empty buffer handle.";
+  if (before->device() == after->device()) return std::nullopt;
+  return base::text(" is a buffer of '{}'; it is replaced by one of '{}'.", before->device()->info().id,
+                    after->device()->info().id);
+}
+
+ReplacementError replacement_error(const Operand& old, const Operand& operand, const PlanState& plan) {
   if (old.kind != operand.kind)
     return base::text(" is {}; it cannot be replaced by {}.", device::name(old.kind),
                       device::name(operand.kind));
-  if (old.kind == Operand::Kind::scratch || old.kind == Operand::Kind::address)
-    return base::text(" is {}, which cannot be replaced.", device::name(old.kind));
-  const bool is_known = old.element != ElementType::opaque && operand.element != ElementType::opaque;
-  if (old.kind == Operand::Kind::array && !operand.object) return " is replaced by an empty array handle.";
-  if (old.size != operand.size || (is_known && old.element != operand.element))
-    return base::text(" is of {} ({} bytes); it is replaced by {} ({} bytes).", name(old.element), old.size,
-                      name(operand.element), operand.size);
-  if (old.kind == Operand::Kind::value) return std::nullopt;
-  if (old.kind == Operand::Kind::array && operand.count == AnyArray::beyond)
-    return " is replaced by a slice that ends beyond its array.";
-  if (old.count != operand.count)
-    return base::text(" has {} elements; it is replaced by {} elements.", old.count, operand.count);
-  if (old.kind == Operand::Kind::host) {
-    if (!operand.data && operand.count != 0) return " is replaced by a null pointer.";
-    if (writes(old.access) && !writes(operand.access))
-      return " is written; it is replaced by constant memory.";
+  switch (old.kind) {
+    case Operand::Kind::value: return element_error(old, operand);
+    case Operand::Kind::host: return host_error(old, operand);
+    case Operand::Kind::array: return array_error(old, operand, plan);
+    case Operand::Kind::buffer: return buffer_error(old, operand);
+    default: return base::text(" is {}, which cannot be replaced.", device::name(old.kind));
   }
-  if (old.kind == Operand::Kind::array) {
-    const auto& array = static_cast<const data::ArrayState&>(*operand.object);
-    if (array.pool().get() != &plan.core->pool()) return " is replaced by an array of another runtime.";
-    if (writes(old.access) && array.is_read_only())
-      return " is written; it is replaced by a read-only array.";
-  }
-  if (old.kind == Operand::Kind::buffer) {
-    const auto *before = device::buffer_of(old), *after = device::buffer_of(operand);
-    if (!after) return " is replaced by an empty buffer handle.";
-    if (before->device() != after->device())
-      return base::text(" is a buffer of '{}'; it is replaced by one of '{}'.", before->device()->info().id,
-                        after->device()->info().id);
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -152,8 +170,7 @@ Result<void> replace(PlanState& plan, std::size_t step, std::size_t call, std::s
             "graph with it.",
             argument, where(), *other, plan.nodes[*other].job.name()));
       after->arrays = std::make_shared<const ArrayUses>(find_array_uses(plan.nodes, operands));
-      Compiler compiler(plan, Instant::max());
-      auto memory = compiler.find_memory(*before->compiled, operands, before->memory.get());
+      auto memory = find_memory(plan, *before->compiled, operands, before->memory.get());
       if (!memory && memory.error() != Errc::device_lost)
         return std::move(memory).error().with_context(base::text("as argument {} of {}", argument, where()));
       after->memory = memory ? *std::move(memory) : nullptr;  // the next run places the steps again

@@ -32,6 +32,7 @@
 #include "data/array_state.hpp"
 #include "device/sequence.hpp"
 #include "flight/flight.hpp"
+#include "scheduler/arrangement.hpp"
 #include "scheduler/core.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -109,12 +110,6 @@ struct Touched {
 /// Returns the memory of an operand; nothing for values.
 std::optional<Touched> touched_by(const Operand& operand);
 
-/// The steps that each step follows.
-struct Dependencies {
-  std::vector<std::vector<std::size_t>> all;  ///< in ascending order
-  /// Those that no shared memory implies: the barriers of a recording are planned from memory only.
-  std::vector<std::vector<std::size_t>> by_request;
-};
 /// Errors: invalid_argument (steps that follow each other).
 Result<Dependencies> find_dependencies(std::span<const GraphNode> nodes, const Operands& operands);
 /// Returns a step that uses `operand`, an argument of `step`, in a way that orders the two, and
@@ -136,17 +131,6 @@ struct ArrayUses {
   Bytes size;  ///< of all operands but values and scratch memory
 };
 ArrayUses find_array_uses(std::span<const GraphNode> nodes, const Operands& operands);
-
-/// Steps that are submitted together.
-struct Segment {
-  struct Dispatch {
-    std::size_t step = 0;
-    std::size_t call = 0;
-    bool is_ordered = false;  ///< all dispatches before it complete first
-  };
-  std::size_t device = 0;  ///< an index into the pool's devices
-  std::vector<Dispatch> dispatches;
-};
 
 /// Scratch memory of a plan.
 struct PlanScratch {
@@ -173,15 +157,10 @@ struct RecordedSegment {
 
 /// A graph on some devices.
 /// Threads: `recorded` under the mutex; the rest is constant once it is compiled.
-struct Compiled {
+struct Compiled : Arrangement {
   std::vector<Device> of_pool;                       ///< its devices when the steps were placed
   std::vector<std::size_t> devices;                  ///< of each step
   std::vector<std::vector<Executable>> executables;  ///< of each call of each step
-  std::vector<Segment> segments;
-  std::vector<std::size_t> position;    ///< of each step in the order
-  std::vector<std::size_t> rank;        ///< of each step: equal for neighbours that may run at the same time
-  std::vector<std::size_t> segment_of;  ///< of each step
-  std::vector<std::size_t> command_of;  ///< the first command of each step in its segment
   std::unordered_map<std::uint64_t, PlanScratch> scratch;
   std::vector<std::shared_ptr<silicon::MemoryAccount>>
       accounts;  ///< by device of the pool; null if the plan is not there
@@ -253,7 +232,20 @@ struct PlanRun {
   const flight::Binding::Operands& operands() const noexcept { return snapshot->memory->segments[segment]; }
 };
 
-/// Places, builds, reserves and records.
+/// Allocates the memory that a plan has for all of its runs: scratch memory, and the replicas of
+/// arrays. Describes it by device.
+/// Threads: one thread at a time for each plan that is being compiled.
+/// Errors: over_budget (a plan that never fits into an account), and those of allocations.
+Result<void> reserve_memory(const std::shared_ptr<pool::Pool>& pool, const PlanState& plan,
+                            Compiled& compiled, const Operands& operands);
+
+/// Finds the memory of arguments. Copies of host memory stay where those of `before` are, if it is
+/// not null.
+/// Threads: thread-safe.
+Result<std::shared_ptr<const PlanMemory>> find_memory(PlanState& plan, const Compiled& compiled,
+                                                      const Operands& operands, const PlanMemory* before);
+
+/// Places, builds, arranges and records.
 /// Threads: one thread at a time.
 class Compiler {
  public:
@@ -263,10 +255,6 @@ class Compiler {
   /// null.
   Result<std::shared_ptr<const PlanSnapshot>> compile(std::shared_ptr<const Replacements> replacements,
                                                       const PlanDescription* placement);
-  /// Finds the memory of other arguments. Copies of host memory stay where those of `before` are,
-  /// if it is not null.
-  Result<std::shared_ptr<const PlanMemory>> find_memory(const Compiled& compiled, const Operands& operands,
-                                                        const PlanMemory* before);
 
  private:
   /// A step, and the decisions about its devices, in the order in which it tries them. The chosen
@@ -294,11 +282,9 @@ class Compiler {
   void spread();
   Result<void> place_on_one_silicon();
   Result<bool> build();
-  void arrange(const Dependencies& dependencies);
-  Result<void> reserve(const Operands& operands);
+  void arrange_steps(const Dependencies& dependencies);
   void keep_decisions(const Placed& placed) const;
   void describe(const Operands& operands, const Dependencies& dependencies, const PlanMemory& memory);
-  Result<void> check_size(std::size_t device, Bytes arrays, Bytes host, Bytes scratch) const;
   Job job_of(std::size_t step, const Operands& operands) const;
   std::string step_text(std::size_t step) const;
   const Device& device(std::size_t index) const { return devices_[index]; }

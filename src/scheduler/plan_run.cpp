@@ -146,8 +146,8 @@ Result<void> Core::place_again(Record& record) {
       auto next = std::make_shared<PlanSnapshot>(*before);
       next->compiled = run.snapshot->compiled;
       auto memory =
-          compiler.find_memory(*next->compiled, Operands(plan.nodes, plan.numbers, *next->replacements),
-                               run.snapshot->memory.get());
+          find_memory(plan, *next->compiled, Operands(plan.nodes, plan.numbers, *next->replacements),
+                      run.snapshot->memory.get());
       if (!memory) return {};  // the next run tries again
       next->memory = *std::move(memory);
       after = std::move(next);

@@ -33,58 +33,65 @@ Result<Outcome> Record::result() {
 
 namespace {
 
-constexpr std::uint32_t most_recent = 1u << 20;
-
-Result<void> check(const SchedulerOptions& options) {
-  if (options.concurrent_jobs < 1 || options.concurrent_jobs > 1024)
-    return Error(Errc::invalid_argument,
-                 base::text("The number of concurrent jobs ({}) is not in the range 1 to 1024.",
-                            options.concurrent_jobs));
-  if (options.committed_per_lane < 1 || options.committed_per_lane > 64)
-    return Error(Errc::invalid_argument,
-                 base::text("The number of jobs committed per lane ({}) is not in the range 1 to 64.",
-                            options.committed_per_lane));
-  if (options.batch_limit < 1 || options.batch_limit > 64)
-    return Error(Errc::invalid_argument,
-                 base::text("The number of jobs in one submission ({}) is not in the range 1 to 64.",
-                            options.batch_limit));
-  if (options.close_timeout && *options.close_timeout < Duration::zero())
-    return Error(Errc::invalid_argument,
-                 base::text("The close timeout ({} s) is negative.",
-                            std::chrono::duration<double>(*options.close_timeout).count()));
+Result<void> check_numbers(const SchedulerOptions& options) {
+  struct Number {
+    std::string_view of;
+    std::uint32_t value, least, most;
+  };
+  for (const Number& number : {Number{"concurrent jobs", options.concurrent_jobs, 1, 1024},
+                               Number{"jobs committed per lane", options.committed_per_lane, 1, 64},
+                               Number{"jobs in one submission", options.batch_limit, 1, 64},
+                               Number{"recent jobs to keep", options.recent, 0, 1u << 20}})
+    if (number.value < number.least || number.value > number.most)
+      return base::invalid(base::text("The number of {} ({}) is not in the range {} to {}.", number.of,
+                                      number.value, number.least, number.most));
   if (options.max_queued < 1)
-    return Error(Errc::invalid_argument, "The limit of waiting jobs (max_queued) is 0; it is at least 1.");
-  if (options.recent > most_recent)
-    return Error(Errc::invalid_argument,
-                 base::text("The number of recent jobs to keep ({}) is not in the range 0 to {}.",
-                            options.recent, most_recent));
+    return base::invalid("The limit of waiting jobs (max_queued) is 0; it is at least 1.");
+  return {};
+}
+
+Result<void> check_durations(const SchedulerOptions& options) {
+  const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+  if (options.close_timeout && *options.close_timeout < Duration::zero())
+    return base::invalid(
+        base::text("The close timeout ({} s) is negative.", seconds(*options.close_timeout)));
   if (options.aging <= Duration::zero())
-    return Error(Errc::invalid_argument, base::text("The aging of jobs ({} s) is not positive.",
-                                                    std::chrono::duration<double>(options.aging).count()));
-  for (auto tag = options.tags.begin(); tag != options.tags.end(); ++tag) {
+    return base::invalid(base::text("The aging of jobs ({} s) is not positive.", seconds(options.aging)));
+  if (options.job_time_limit <= Duration::zero())
+    return base::invalid("The time limit of jobs is not positive.");
+  return {};
+}
+
+Result<void> check_tags(const std::vector<TagOptions>& tags) {
+  for (auto tag = tags.begin(); tag != tags.end(); ++tag) {
     if (!(tag->share >= 0.001 && tag->share <= 1000))
-      return Error(
-          Errc::invalid_argument,
+      return base::invalid(
           base::text("The share of tag '{}' ({}) is not in the range 0.001 to 1000.", tag->tag, tag->share));
     if (tag->concurrent < 1)
-      return Error(Errc::invalid_argument,
-                   base::text("The limit of concurrent jobs of tag '{}' is 0.", tag->tag));
-    if (std::any_of(options.tags.begin(), tag,
-                    [&](const TagOptions& other) { return other.tag == tag->tag; }))
-      return Error(Errc::invalid_argument, base::text("The options name tag '{}' twice.", tag->tag));
-  }
-  if (options.job_time_limit <= Duration::zero())
-    return Error(Errc::invalid_argument, "The time limit of jobs is not positive.");
-  for (const Preference& row : options.preferences) {
-    if (row.type.name.empty()) return Error(Errc::invalid_argument, "A preference has no workload type.");
-    for (const std::string& backend : row.backends) {
-      if (!device::find_backend(backend))
-        return Error(Errc::invalid_argument,
-                     base::text("The preference for {} work names a backend ('{}') that does not exist.",
-                                row.type.name, backend));
-    }
+      return base::invalid(base::text("The limit of concurrent jobs of tag '{}' is 0.", tag->tag));
+    if (std::any_of(tags.begin(), tag, [&](const TagOptions& other) { return other.tag == tag->tag; }))
+      return base::invalid(base::text("The options name tag '{}' twice.", tag->tag));
   }
   return {};
+}
+
+Result<void> check_preferences(const std::vector<Preference>& rows) {
+  for (const Preference& row : rows) {
+    if (row.type.name.empty()) return base::invalid("A preference has no workload type.");
+    for (const std::string& backend : row.backends)
+      if (!device::find_backend(backend))
+        return base::invalid(
+            base::text("The preference for {} work names a backend ('{}') that does not exist.",
+                       row.type.name, backend));
+  }
+  return {};
+}
+
+Result<void> check(const SchedulerOptions& options) {
+  if (auto ok = check_numbers(options); !ok) return ok;
+  if (auto ok = check_durations(options); !ok) return ok;
+  if (auto ok = check_tags(options.tags); !ok) return ok;
+  return check_preferences(options.preferences);
 }
 
 /// Returns the error of `Ticket::then` without memory. Opening a scheduler makes it.

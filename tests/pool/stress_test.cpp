@@ -46,11 +46,75 @@ class Left {
   std::vector<Lease> leases_;
 };
 
-/// The codes of a lease that a pool whose devices fail and are lost may refuse.
-bool is_expected(const Error& error) {
-  return error == Errc::timed_out || error == Errc::unavailable || error == Errc::out_of_memory ||
-         error == Errc::device_lost;
-}
+/// Threads that lease contexts of three devices, submit, and lose the second device.
+class Stress {
+ public:
+  Stress(ContextPool& pool, const std::array<Scripted, 3>& devices) : pool_(pool), devices_(devices) {}
+
+  void run(unsigned seed, unsigned thread) {
+    std::mt19937 random(seed * 100 + thread);
+    for (int i = 0; i < 200; ++i) {
+      auto lease = request(random);
+      if (thread == 0 && i == 120) devices_[1]->lose();
+      if (random() % 40 == 0) devices_[random() % 3]->hold();
+      if (random() % 8 == 0) devices_[random() % 3]->release();
+      if (random() % 4 == 0) (void)left_.take();  // ends the lease of another thread
+      if (lease) use(*std::move(lease), random, thread);
+    }
+  }
+  void check(const PoolMetrics& now) {
+    wrong_ += now.active > now.contexts || now.contexts > 6;
+    for (const ContextInfo& context : pool_.contexts()) wrong_ += context.bytes > 4000_B;
+  }
+  void end_leases() {
+    while (left_.take()) {
+    }
+  }
+  std::uint64_t leased() const { return leased_; }
+  std::uint64_t timed_out() const { return timed_out_; }
+  std::uint64_t wrong() const { return wrong_; }
+
+ private:
+  Result<Lease> request(std::mt19937& random) {
+    constexpr std::array<std::string_view, 5> on{"", "", "cuda", "cuda:1", "vulkan:0"};
+    const LeaseRequest request{.on = on[random() % on.size()], .deadline = 200us};
+    auto lease = random() % 2 == 0 ? pool_.lease(request) : pool_.try_lease(request);
+    leased_ += lease.has_value();
+    if (!lease) {
+      wrong_ += !is_expected(lease.error());
+      timed_out_ += lease.error() == Errc::timed_out;
+    }
+    return lease;
+  }
+  /// The codes of a lease that a pool whose devices fail and are lost may refuse.
+  static bool is_expected(const Error& error) {
+    return error == Errc::timed_out || error == Errc::unavailable || error == Errc::out_of_memory ||
+           error == Errc::device_lost;
+  }
+  void use(Lease lease, std::mt19937& random, unsigned thread) {
+    const auto buffer = lease.buffer<std::uint32_t>(1 + random() % 1500);
+    if (!buffer) {
+      wrong_ += buffer.error() != Errc::over_budget && buffer.error() != Errc::device_lost;
+      return;
+    }
+    lease.upload(std::vector<std::uint32_t>(buffer->size(), thread), *buffer);
+    if (random() % 3 == 0) lease.fill(Buffer(), 0);
+    if (random() % 2 == 0) lease.submit();
+    if (random() % 4 == 0) {
+      std::vector<std::uint32_t> out(buffer->size());
+      lease.download(*buffer, out);
+      if (lease.wait(100us)) wrong_ += out != std::vector<std::uint32_t>(out.size(), thread);
+      { const Lease ends = std::move(lease); }  // before `out`
+    } else if (random() % 2 == 0) {
+      left_.add(std::move(lease));
+    }
+  }
+
+  ContextPool& pool_;
+  const std::array<Scripted, 3>& devices_;
+  std::atomic<std::uint64_t> leased_{0}, timed_out_{0}, wrong_{0};
+  Left left_;
+};
 
 }  // namespace
 
@@ -69,59 +133,25 @@ TEST_CASE("eight threads lease, submit, fail, lose devices and end each other's 
   std::optional<ContextPool> pool =
       pool_of({devices[0], devices[1], devices[2]},
               {.lanes_per_device = 2, .lane_memory = 4000_B, .close_timeout = 60s});
-  std::atomic<std::uint64_t> leased{0}, timed_out{0}, wrong{0}, running{8};
-  Left left;
+  Stress stress(*pool, devices);
+  std::atomic<int> running{8};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
-      std::mt19937 random(seed * 100 + t);
-      constexpr std::array<std::string_view, 5> on{"", "", "cuda", "cuda:1", "vulkan:0"};
-      for (int i = 0; i < 200; ++i) {
-        const LeaseRequest request{.on = on[random() % on.size()], .deadline = 200us};
-        auto lease = random() % 2 == 0 ? pool->lease(request) : pool->try_lease(request);
-        if (t == 0 && i == 120) devices[1]->lose();
-        if (random() % 40 == 0) devices[random() % 3]->hold();
-        if (random() % 8 == 0) devices[random() % 3]->release();
-        if (random() % 4 == 0) (void)left.take();  // ends the lease of another thread
-        if (!lease) {
-          wrong += !is_expected(lease.error());
-          timed_out += lease.error() == Errc::timed_out;
-          continue;
-        }
-        ++leased;
-        const auto buffer = lease->buffer<std::uint32_t>(1 + random() % 1500);
-        if (!buffer) {
-          wrong += buffer.error() != Errc::over_budget && buffer.error() != Errc::device_lost;
-          continue;
-        }
-        lease->upload(std::vector<std::uint32_t>(buffer->size(), t), *buffer);
-        if (random() % 3 == 0) lease->fill(Buffer(), 0);
-        if (random() % 2 == 0) lease->submit();
-        if (random() % 4 == 0) {
-          std::vector<std::uint32_t> out(buffer->size());
-          lease->download(*buffer, out);
-          if (lease->wait(100us)) wrong += out != std::vector<std::uint32_t>(out.size(), t);
-          { const Lease ends = *std::move(lease); }  // before `out`
-        } else if (random() % 2 == 0) {
-          left.add(*std::move(lease));
-        }
-      }
+      stress.run(seed, t);
       --running;
     });
   while (running != 0) {
-    const PoolMetrics now = pool->metrics();
-    wrong += now.active > now.contexts || now.contexts > 6;
-    for (const ContextInfo& context : pool->contexts()) wrong += context.bytes > 4000_B;
+    stress.check(pool->metrics());
     std::this_thread::yield();
   }
   for (auto& thread : threads) thread.join();
-  while (left.take()) {
-  }
-  CHECK(wrong == 0);
+  stress.end_leases();
+  CHECK(stress.wrong() == 0);
   const PoolMetrics metrics = pool->metrics();
   CHECK(metrics.active == 0);
-  CHECK(metrics.leases == leased);
-  CHECK(metrics.timeouts <= timed_out);
+  CHECK(metrics.leases == stress.leased());
+  CHECK(metrics.timeouts <= stress.timed_out());
   CHECK(pool->lease({.on = "cuda:1"}).error() == Errc::device_lost);
   for (const Scripted& device : devices) device->release();
   CHECK(pool->close(60s));

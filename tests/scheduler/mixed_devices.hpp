@@ -12,7 +12,8 @@ namespace wye::test {
 
 /// A scheduler on the devices of a runtime, and on scripted devices after them.
 struct MixedDevices {
-  MixedDevices(Runtime opened, const std::vector<Scripted>& scripted_devices, SchedulerOptions options)
+  MixedDevices(Runtime opened, const std::vector<Scripted>& scripted_devices, SchedulerOptions options,
+               const PoolOptions& of_pool = {.lanes_per_device = 4})
       : real(std::move(opened)) {
     pool::Inventory inventory;
     for (const Device& device : real.devices()) {
@@ -23,8 +24,7 @@ struct MixedDevices {
       inventory.adapters.push_back(device->info());
       inventory.devices.push_back(device);
     }
-    pool = wye::detail::Internals::make<ContextPool>(
-        pool::Pool::open({.lanes_per_device = 4}, std::move(inventory)));
+    pool = wye::detail::Internals::make<ContextPool>(pool::Pool::open(of_pool, std::move(inventory)));
     scheduler = Scheduler::open(*pool, cache, std::move(options)).value();
   }
 

@@ -82,55 +82,60 @@ class Storm {
  private:
   void submit(int thread) {
     std::mt19937 random(static_cast<unsigned>(thread));
-    const auto scale =
-        Kernel<ReadWrite<float>, float>::make(
-            {.name = "host_scale", .sources = {host([this](Range range, std::span<float> x, float s) {
-                                     options_.in_kernel();
-                                     for (const std::uint64_t at : range) x[at] *= s;
-                                   })}})
-            .value();
-    const auto copy = test::copy();
     for (int i = 0; i < jobs_each_; ++i) {
-      Settlements& settled = settled_[static_cast<std::size_t>(thread * jobs_each_ + i)];
-      JobOptions options{.priority = static_cast<Priority>(random() % 3),
-                         .start_by = random() % 32 == 0 ? Deadline(0ns) : Deadline(),
-                         .on = random() % 4 == 0 ? "vulkan" : ""};
-      if (options_.have_limits) {
-        const auto soon = std::chrono::microseconds(random() % 400);
-        if (random() % 8 == 0) options.start_by = Deadline(soon);
-        if (random() % 8 == 0) options.time_limit = soon;
-      }
-      std::vector<float> x(4, 1.0f);
       Array<float>& a = arrays_[random() % arrays_.size()];
-      Array<float>& b = arrays_[random() % arrays_.size()];
-      const bool borrows = random() % 2 == 0;
-      {
-        auto ticket =
-            borrows ? machine_.scheduler.submit(scale(x, 2.0f), options)
-                    : machine_.scheduler.submit(random() % 2 == 0 ? copy(a, b) : scale(a, 1.0f), options);
-        ticket.then([this, &settled](const Result<Outcome>& r) {
-          options_.in_continuation();
-          ++settled.count;
-          settled.completed = r.has_value();
-        });
-        if (random() % 8 == 0) ticket.cancel();
-        if (random() % 4 != 0 && borrows) {
-          const auto done = ticket.wait();
-          // A failed job leaves the caller's memory as it was, unless it was cancelled or late.
-          const bool may_be_written =
-              done || done.error() == Errc::cancelled || done.error() == Errc::timed_out;
-          if (done ? x[0] != 2.0f : (x[0] != 1.0f && !may_be_written)) ++wrong_memory_;
-        }
-      }  // the destructor waits for a job that borrows `x`
+      submit_job(random, a, settled_[static_cast<std::size_t>(thread * jobs_each_ + i)]);
       if (random() % 64 == 0)
         if (auto view = a.write())
           for (float& value : *view) value = 1.0f;  // mends it
     }
   }
+  void submit_job(std::mt19937& random, Array<float>& a, Settlements& settled) {
+    const JobOptions options = options_of_job(random);
+    std::vector<float> x(4, 1.0f);
+    const bool borrows = random() % 2 == 0;
+    Job job = borrows             ? Job(scale_(x, 2.0f))
+              : random() % 2 == 0 ? Job(copy_(a, arrays_[random() % arrays_.size()]))
+                                  : Job(scale_(a, 1.0f));
+    auto ticket = machine_.scheduler.submit(std::move(job), options);
+    ticket.then([this, &settled](const Result<Outcome>& r) {
+      options_.in_continuation();
+      ++settled.count;
+      settled.completed = r.has_value();
+    });
+    if (random() % 8 == 0) ticket.cancel();
+    if (random() % 4 != 0 && borrows) {
+      const auto done = ticket.wait();
+      if (!is_right(done, x[0])) ++wrong_memory_;
+    }
+  }  // the ticket's destructor waits for a job that borrows `x`
+  JobOptions options_of_job(std::mt19937& random) const {
+    JobOptions options{.priority = static_cast<Priority>(random() % 3),
+                       .start_by = random() % 32 == 0 ? Deadline(0ns) : Deadline(),
+                       .on = random() % 4 == 0 ? "vulkan" : ""};
+    if (!options_.have_limits) return options;
+    const auto soon = std::chrono::microseconds(random() % 400);
+    if (random() % 8 == 0) options.start_by = Deadline(soon);
+    if (random() % 8 == 0) options.time_limit = soon;
+    return options;
+  }
+  /// A failed job leaves the caller's memory as it was, unless it was cancelled or late.
+  static bool is_right(const Result<Outcome>& done, float x) {
+    if (done) return x == 2.0f;
+    return x == 1.0f || done.error() == Errc::cancelled || done.error() == Errc::timed_out;
+  }
 
   test::Machine& machine_;
   const StormOptions options_;
   const int jobs_each_;
+  const Kernel<ReadWrite<float>, float> scale_ =
+      Kernel<ReadWrite<float>, float>::make(
+          {.name = "host_scale", .sources = {host([this](Range range, std::span<float> x, float s) {
+                                   options_.in_kernel();
+                                   for (const std::uint64_t at : range) x[at] *= s;
+                                 })}})
+          .value();
+  const Kernel<Read<float>, Write<float>> copy_ = test::copy();
   std::vector<Settlements> settled_;
   std::atomic<int> wrong_memory_{0};
   std::vector<Array<float>> arrays_;

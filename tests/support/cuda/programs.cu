@@ -1,4 +1,4 @@
-// The kernels of the random programs in tests/scheduler/programs_test.cpp.
+// The kernels of the random programs in tests/scheduler/program_execution.cpp.
 extern "C" __global__ void affine(wye_span<unsigned> z, unsigned k) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < z.size) z[i] = z[i] * 3u + k;
