@@ -97,25 +97,32 @@ std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noe
   return std::nullopt;
 }
 
-/// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`.
-/// Returns the lock of this scheduler if the record can run at once; otherwise no lock: it waits
-/// for predecessors or has settled.
-base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
-  std::optional<Error> error = to_optional(record->job.error());
+/// Checks a record, has it follow the jobs of `JobOptions::after`, and finds its line. Returns its
+/// error.
+std::optional<Error> Core::examine(Record& record) noexcept {
+  std::optional<Error> error = to_optional(record.job.error());
   try {
-    if (auto checked = flight::check_operands(record->job); !checked && !error)
+    if (auto checked = flight::check_operands(record.job); !checked && !error)
       error = std::move(checked).error();
   } catch (const std::bad_alloc&) {
     error = spare_.out_of_memory;
   }
-  Record::Dependencies* const dependencies = record->dependencies.get();
-  if (!error && dependencies && !dependencies->after.empty())
-    if (auto ok = follow_jobs(*record, spare_); !ok) error = std::move(ok).error();
+  if (!error && record.dependencies && !record.dependencies->after.empty())
+    if (auto ok = follow_jobs(record, spare_); !ok) error = std::move(ok).error();
   try {
-    record->line = line_of(*record);
-    record->may_share = !error && may_share(*record);
+    record.line = line_of(record);
+    record.may_share = !error && may_share(record);
   } catch (const std::bad_alloc&) {  // any line serves: the devices are considered again when the job runs
   }
+  return error;
+}
+
+/// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`.
+/// Returns the lock of this scheduler if the record can run at once; otherwise no lock: it waits
+/// for predecessors or has settled.
+base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
+  std::optional<Error> error = examine(*record);
+  Record::Dependencies* const dependencies = record->dependencies.get();
   // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the
   // other.
   base::Lock lock = base::lock_soon(mutex_);

@@ -123,6 +123,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // accept.cpp
   std::shared_ptr<Record> make_record(Job&& job, const JobOptions& options);
   std::optional<Error> make_room(base::Lock& lock, const Record& record) noexcept;
+  std::optional<Error> examine(Record& record) noexcept;
   base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
   static void on_predecessors_complete(void* object) noexcept;
   void make_dependencies(Record& record);
@@ -165,6 +166,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // memory.cpp
   bool wait_for_memory(Record& record) noexcept;
+  bool may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause& pause, Instant now,
+                             bool is_shared, bool is_of_tag) const noexcept;
 
   // quiesce.cpp
   bool is_quiet_locked() noexcept;
@@ -191,7 +194,10 @@ class Core : public std::enable_shared_from_this<Core> {
   void warn_of_fallback(const Record& record, std::size_t device);
   void note_end(const Record& record, const Job& job, std::size_t device,
                 const Result<Progress>& attempted) noexcept;
-  bool leave_place(Record& record) noexcept;
+  bool leave_place(Record& record, std::size_t next, bool detaches) noexcept;
+  bool recover_devices(Record& record, bool waits);
+  Decision* find_device(Record& record);
+  Result<std::optional<Progress>> try_device(Record& record, Decision& decision, bool detaches);
   Result<Progress> proceed(Record& record, bool has_returned, bool detaches);
   Result<Progress> attempt(Record& record, std::size_t device, bool detaches);
   static Instant until_of(const Record& record) noexcept;

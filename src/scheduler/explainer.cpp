@@ -33,6 +33,16 @@ bool has_passed(const Record& record) noexcept {
 
 }  // namespace
 
+/// Returns the error of an attempt on a device, or of the loss of the device, as a sentence.
+std::string Explainer::failure(const Record& record, const Decision& decision) const {
+  if (const Error* const own = decision.error()) return own->sentence();
+  const Device device = pool_.fleet().device(decision.device);
+  const Error* const lost =
+      decision.code == RefusalCode::device_lost ? base::state_of(device)->lost() : nullptr;
+  if (lost) return lost->sentence();
+  return record.error ? record.error->sentence() : "The device was lost.";
+}
+
 std::string Explainer::describe(const Record& record, const Decision& decision) const {
   const AdapterInfo& info = pool_.fleet().info(decision.device);
   const std::string& ran_on = pool_.fleet().info(record.device).id;
@@ -41,14 +51,7 @@ std::string Explainer::describe(const Record& record, const Decision& decision) 
     case RefusalCode::unusable_adapter: return info.reason;
     case RefusalCode::not_requested: return base::text("the job requests '{}', not it.", record.on());
     case RefusalCode::device_lost:
-    case RefusalCode::attempt_failed: {
-      if (const Error* const own = decision.error()) return own->sentence();
-      const Device device = pool_.fleet().device(decision.device);
-      const Error* const lost =
-          decision.code == RefusalCode::device_lost ? base::state_of(device)->lost() : nullptr;
-      if (lost) return lost->sentence();
-      return record.error ? record.error->sentence() : "The device was lost.";
-    }
+    case RefusalCode::attempt_failed: return failure(record, decision);
     case RefusalCode::device_suspect: return "work of a job that ran out of time was in flight on it.";
     case RefusalCode::memory_errors: return "its memory has had errors lately that ECC could not correct.";
     case RefusalCode::kernel_blamed:

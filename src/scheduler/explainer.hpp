@@ -32,6 +32,7 @@ class Explainer {
 
  private:
   bool is_inherited() const noexcept { return pool_.origin().is_inherited(); }
+  std::string failure(const Record& record, const Decision& decision) const;
   std::string absent_backends(const Record& record) const;
 
   const pool::Pool& pool_;

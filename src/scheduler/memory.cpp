@@ -9,17 +9,43 @@
 
 namespace wye::inline v0::scheduler {
 
+namespace {
+
+/// Returns how long a job waits for memory. The time doubles with each of its waits. It is chosen at
+/// random between its half and itself, so that processes do not try at the same time.
+Duration next_wait(const Record& record, std::uint32_t waits) noexcept {
+  constexpr Duration first_wait = std::chrono::milliseconds(1);
+  constexpr std::uint32_t most_doublings = 6;
+  std::uint64_t seed = record.sequence * 0x9e3779b97f4a7c15 + waits;
+  seed = (seed ^ seed >> 31) * 0xbf58476d1ce4e5b9;
+  const Duration longest = first_wait * (1 << std::min(waits, most_doublings));
+  return longest / 2 + longest / 2 * static_cast<std::int64_t>(seed >> 54) / 1024;
+}
+
+}  // namespace
+
+/// Returns whether a record that lacks memory may wait for it although no other job of its device,
+/// or of its tag, runs: as long as the lease timeout while others (leases, jobs of other devices or
+/// runtimes) hold the memory (`is_shared`), and a few times if no others are known.
+bool Core::may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause& pause, Instant now,
+                                 bool is_shared, bool is_of_tag) const noexcept {
+  constexpr std::uint32_t most_retries = 4;
+  const bool may_wait = is_shared ? now - shortage.since < pool_->options().lease_timeout
+                                  : !pause.has_no_memory && shortage.retries < most_retries;
+  if (!may_wait || (is_of_tag && pause.has_no_memory)) {
+    pause.has_no_memory = true;
+    return false;
+  }
+  if (!is_shared) ++shortage.retries;
+  return true;
+}
+
 /// Returns a record that lacks memory to its line, at its old place, and pauses the device: no
 /// other job takes the memory that becomes free there. If the budget of its tag is spent, the jobs
 /// of the tag are paused, and those of other tags go on. Paused jobs go on when a job of the device,
-/// or of the tag, ends, or after a time that doubles with each wait. The time is chosen at random
-/// between its half and itself, so that processes do not try at the same time. A job waits as long
-/// as others of the device, or of its tag, run. Otherwise it waits as long as the lease timeout
-/// while others (leases, jobs of other devices or runtimes) hold the memory, and a few times if no
-/// others are known. Returns false if it has waited that long; it then goes on to its next device.
+/// or of the tag, ends, or after `next_wait`. A job waits as long as others of the device, or of its
+/// tag, run. Returns false if it waits no longer; it then goes on to its next device.
 bool Core::wait_for_memory(Record& record) noexcept {
-  constexpr Duration first_wait = std::chrono::milliseconds(1);
-  constexpr std::uint32_t most_doublings = 6, most_retries = 4;
   const std::shared_ptr<Record> keep = record.shared_from_this();
   // A job on top of another one cannot wait for the memory that the other holds.
   if (record.plan_run || jobs_on_this_thread > 1 || base::Team::inside()) return false;
@@ -33,10 +59,6 @@ bool Core::wait_for_memory(Record& record) noexcept {
   const bool is_shared = tag || pool_->accounts().note_shortage(record.decisions.back().device);
   const Instant now = Clock::steady().now();
   if (shortage->waits == 0) shortage->since = now;
-  std::uint64_t seed = record.sequence * 0x9e3779b97f4a7c15 + shortage->waits;
-  seed = (seed ^ seed >> 31) * 0xbf58476d1ce4e5b9;
-  const Duration longest = first_wait * (1 << std::min(shortage->waits, most_doublings));
-  const Duration wait = longest / 2 + longest / 2 * static_cast<std::int64_t>(seed >> 54) / 1024;
 
   base::Lock lock = base::lock_soon(mutex_);
   Places& places = ready_.places();
@@ -44,16 +66,10 @@ bool Core::wait_for_memory(Record& record) noexcept {
   if (closing_ || record.state != State::running || record.stop) return false;
   MemoryPause& pause = tag ? tag->pause : place.pause;
   const std::uint32_t others = (tag ? tag->running : place.committed) - 1;
-  if (others <= (record.place == on_threads && !tag ? places.blocked() : 0)) {
-    const bool may_wait = is_shared ? now - shortage->since < pool_->options().lease_timeout
-                                    : !pause.has_no_memory && shortage->retries < most_retries;
-    if (!may_wait || (tag && pause.has_no_memory)) {
-      pause.has_no_memory = true;
-      return false;
-    }
-    if (!is_shared) ++shortage->retries;
-  }
-  places.pause(pause, now + wait);
+  const std::uint32_t blocked = record.place == on_threads && !tag ? places.blocked() : 0;
+  if (others <= blocked && !may_wait_alone_locked(*shortage, pause, now, is_shared, tag != nullptr))
+    return false;
+  places.pause(pause, now + next_wait(record, shortage->waits));
   if (crew_.empty()) (void)call_worker_locked();
   try {
     if (crew_.empty()) throw std::bad_alloc();  // the system refuses a thread: this one goes on

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <initializer_list>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/cancellation.hpp"
@@ -81,71 +81,87 @@ void Core::note_end(const Record& record, const Job& job, std::size_t device,
     placer_.note_loss(job, device, record.attempt->lane().device()->ref());
 }
 
+/// Opens lost devices again whose time has come. `waits`: also waits for those that other threads
+/// open. Returns whether all devices are considered again for a record.
+bool Core::recover_devices(Record& record, bool waits) {
+  return pool_->recover_lost(waits) && !record.attempt && placer_.reconsider(record);
+}
+
+/// Returns the decision about the device of the attempt of a record, or about the next device to
+/// try; null: no further device can run it.
+Decision* Core::find_device(Record& record) {
+  // A job that returns from a device was on the device of its last decision.
+  if (record.attempt) return &record.decisions.back();
+  for (;;) {
+    if (Decision* const next = placer_.find_next(record)) return next;
+    if (!recover_devices(record, true)) return nullptr;
+  }
+}
+
+/// Tries a record on a device. Returns nothing if it may be tried on the next one.
+Result<std::optional<Core::Progress>> Core::try_device(Record& record, Decision& decision, bool detaches) {
+  decision.verdict = Candidate::Verdict::failed;
+  decision.code = RefusalCode::attempt_failed;
+  auto attempted = attempt(record, decision.device, detaches);
+  if (attempted && *attempted == Progress::in_flight) return std::optional(Progress::in_flight);
+  note_end(record, record.job, decision.device, attempted);
+  record.attempt.reset();
+  record.device = decision.device;
+  if (attempted) {
+    placer_.note_run(record, decision);
+    return std::optional(Progress::completed);
+  }
+  const Error& why = attempted.error();
+  if (why == Errc::device_lost) pool_->note_loss(decision.device);
+  if (std::exchange(record.lacks_memory, false)) {
+    decision.verdict = Candidate::Verdict::passed;
+    decision.code = RefusalCode::none;
+    if (wait_for_memory(record)) return std::optional(Progress::requeued);
+    if (record.stop)
+      return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
+    decision.verdict = Candidate::Verdict::failed;
+    decision.code = RefusalCode::attempt_failed;
+  }
+  decision.set_error(why);
+  if (!may_succeed_elsewhere(why.code())) return why;
+  record.has_failed = true;
+  if (record.extras) record.extras->shortage = {};
+  // A worker runs it on another device in its turn there: it might wait for a lane that only a
+  // worker can free.
+  if (detaches && requeue(record)) return std::optional(Progress::requeued);
+  return std::optional<Progress>();
+}
+
 Result<Core::Progress> Core::place(Record& record, bool detaches) {
   if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
     if (auto nowhere = placer_.find_target_error(record.on())) return *std::move(nowhere);
-  // Opens lost devices again whose time has come.
-  const auto recover = [&](bool waits) {
-    return pool_->recover_lost(waits) && !record.attempt && placer_.reconsider(record);
-  };
-  const bool is_considered_again = recover(false);
+  const bool is_considered_again = recover_devices(record, false);
   if (!record.attempt && !record.has_failed && record.place != on_threads && !is_considered_again)
     placer_.take_over(record, record.place - 1u);
-  // A job that returns from a device was on the device of its last decision.
   for (;;) {
     if (record.stop && !record.attempt) return was_cancelled(record);  // nor after a failure
-    Decision* const decision = record.attempt ? &record.decisions.back() : placer_.find_next(record);
-    if (!decision) {
-      if (recover(true)) continue;  // also waits for those that other threads open
-      break;
-    }
+    Decision* const decision = find_device(record);
+    if (!decision) return explainer_.no_device_error(record);
     if (!record.attempt) {
       if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
       if (record.has_failed && record.fallback == Fallback::warn) warn_of_fallback(record, decision->device);
     }
-    if (record.place != on_threads && 1 + decision->device != record.place) {  // its device was lost
-      if (record.batch) dissolve_batch(record);
-      if (detaches && !record.has_failed && leave_place(record)) return Progress::requeued;
-    }
-    decision->verdict = Candidate::Verdict::failed;
-    decision->code = RefusalCode::attempt_failed;
-    auto attempted = attempt(record, decision->device, detaches);
-    if (attempted && *attempted == Progress::in_flight) return Progress::in_flight;
-    note_end(record, record.job, decision->device, attempted);
-    record.attempt.reset();
-    record.device = decision->device;
-    if (attempted) {
-      placer_.note_run(record, *decision);
-      return Progress::completed;
-    }
-    const Error& why = attempted.error();
-    if (why == Errc::device_lost) pool_->note_loss(decision->device);
-    if (std::exchange(record.lacks_memory, false)) {
-      decision->verdict = Candidate::Verdict::passed;
-      decision->code = RefusalCode::none;
-      if (wait_for_memory(record)) return Progress::requeued;
-      if (record.stop)
-        return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
-      decision->verdict = Candidate::Verdict::failed;
-      decision->code = RefusalCode::attempt_failed;
-    }
-    decision->set_error(why);
-    if (!may_succeed_elsewhere(why.code())) return why;
-    record.has_failed = true;
-    if (record.extras) record.extras->shortage = {};
-    // A worker runs it on another device in its turn there: it might wait for a lane that only a
-    // worker can free.
-    if (detaches && requeue(record)) return Progress::requeued;
+    if (leave_place(record, decision->device, detaches)) return Progress::requeued;
+    auto tried = try_device(record, *decision, detaches);
+    if (!tried) return std::move(tried).error();
+    if (*tried) return **tried;
   }
-  return explainer_.no_device_error(record);
 }
 
-/// Returns a job, which has not been tried yet, to the line of its next device: another one than
-/// that which has taken it. If that one refuses the job, it takes no job that it shares for a while.
-/// Returns false if the record stays with this thread.
-bool Core::leave_place(Record& record) noexcept {
+/// Returns a job, which has not been tried yet, to the line of its next device if that is another
+/// one than the device that has taken it. If that one refuses the job, it takes no job that it
+/// shares for a while. Returns false if the record stays with this thread.
+bool Core::leave_place(Record& record, std::size_t next, bool detaches) noexcept {
   constexpr Duration pause = std::chrono::milliseconds(100);
+  if (record.place == on_threads || 1 + next == record.place) return false;
+  if (record.batch) dissolve_batch(record);
+  if (!detaches || record.has_failed) return false;
   const bool is_refused =
       std::any_of(record.decisions.begin(), record.decisions.end(), [&](const Decision& d) {
         return 1 + d.device == record.place && d.verdict == Candidate::Verdict::refused;

@@ -49,6 +49,30 @@ class AnyOf {
   std::deque<base::WokenByClock> woken_;
 };
 
+bool is_unstarted(const Record& record) noexcept {
+  const State state = record.state;
+  return state == State::queued || state == State::waiting;
+}
+
+bool is_past_start(const Record& record) noexcept { return record.start_by <= record.core->clock().now(); }
+
+/// Returns when a record has to start, of the steady clock.
+Instant start_of(const Record& record) noexcept {
+  return base::parked_until(record.core->clock(), record.start_by);
+}
+
+/// Returns the first time, until `until`, at which a record that has not started has to start.
+Instant first_start(std::span<const std::shared_ptr<Record>> records, Instant until) noexcept {
+  const Instant now = Clock::steady().now();
+  for (const auto& record : records) {
+    // Of a job that is being staged, the thread that stages it looks at the time afterwards.
+    const Instant start = start_of(*record);
+    if (is_unstarted(*record) || (record->state == State::staging && start > now))
+      until = std::min(until, start);
+  }
+  return until;
+}
+
 }  // namespace
 
 /// Makes room for one more job of a scheduler while a job, on a thread of a scheduler or of the CPU
@@ -136,30 +160,16 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
       slots.emplace_back(*(*record)->core);
       any.watch((*record)->core->clock());
     }
-  const auto is_past_start = [](const Record& record) {
-    return record.start_by <= record.core->clock_->now();
-  };
   const auto is_late = [&] {
-    return clock.now() >= end || std::any_of(records.begin(), records.end(), [&](const auto& record) {
-             const State state = record->state;
-             return (state == State::queued || state == State::waiting) && is_past_start(*record);
+    return clock.now() >= end || std::any_of(records.begin(), records.end(), [](const auto& record) {
+             return is_unstarted(*record) && is_past_start(*record);
            });
   };
   for (;;) {
-    Instant wake = until;
-    const Instant before = Clock::steady().now();
-    for (const auto& record : records) {
-      const Instant start_by = base::parked_until(*record->core->clock_, record->start_by);
-      const State state = record->state;
-      // Of a job that is being staged, the thread that stages it looks at the time afterwards.
-      if (state == State::queued || state == State::waiting || (state == State::staging && start_by > before))
-        wake = std::min(wake, start_by);
-    }
-    if (any.wait(wake, is_late)) break;
+    if (any.wait(first_start(records, until), is_late)) break;
     const Instant now = Clock::steady().now();
     for (const auto& record : records)
-      if (is_past_start(*record) || base::parked_until(*record->core->clock_, record->start_by) <= now)
-        record->core->expire(*record);
+      if (is_past_start(*record) || start_of(*record) <= now) record->core->expire(*record);
     if (any.wait(Instant::min(), is_late)) break;
     if (until <= now || clock.now() >= end)
       return Error(Errc::timed_out,
