@@ -166,6 +166,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // memory.cpp
   bool wait_for_memory(Record& record) noexcept;
+  bool leave_to_worker_locked(std::shared_ptr<Record> record) noexcept;
   bool may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause& pause, Instant now,
                              bool is_shared, bool is_of_tag) const noexcept;
 

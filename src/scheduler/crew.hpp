@@ -21,8 +21,8 @@ namespace wye::inline v0::scheduler {
 class Crew {
  public:
   /// Has a worker take work. `has_work()` is called only if none is about to look for work; even if
-  /// it returns false, a worker has to park if `needs_watch`: it notices when time passes. `work` is
-  /// what a new worker runs, of which there are at most `most`. Returns whether the caller is to
+  /// it returns false, a worker has to park if `needs_watch`: it notices when time passes. A new
+  /// worker, of which there are at most `most`, runs `work`. Returns whether the caller is to
   /// call `wake` once it has released the mutex.
   template <class HasWork, class Work>
   bool call(HasWork has_work, bool needs_watch, std::size_t most, Work work) noexcept {

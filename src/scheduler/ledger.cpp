@@ -20,8 +20,8 @@ void Ledger::note(const Settled& job) noexcept {
   counts_.batched_jobs += job.batch_size > 1 ? 1 : 0;
   Row none;
   Row& row = job.row ? *job.row : none;
-  row.build_time += job.has_run ? job.build_time : Duration::zero();
-  row.run_time += job.run_time;
+  row.build_time += job.has_run ? job.times.build : Duration::zero();
+  row.run_time += job.times.run;
   if (job.error == Errc{}) {
     ++counts_.completed, ++row.completed;
     counts_.fallbacks += job.fell_back ? 1 : 0;

@@ -22,6 +22,15 @@ Duration next_wait(const Record& record, std::uint32_t waits) noexcept {
   return longest / 2 + longest / 2 * static_cast<std::int64_t>(seed >> 54) / 1024;
 }
 
+/// Returns the waits of a job for memory; null if there is no memory to count them.
+Record::Extras::Shortage* shortage_of(Record& record, Instant now) noexcept try {
+  Record::Extras::Shortage& shortage = record.make_extras().shortage;
+  if (shortage.waits == 0) shortage.since = now;
+  return &shortage;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
 }  // namespace
 
 /// Returns whether a record that lacks memory may wait for it although no other job of its device,
@@ -40,6 +49,17 @@ bool Core::may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause
   return true;
 }
 
+/// Returns a record to its line. Returns false if the system refuses a thread that would run it, or
+/// without memory: this thread goes on.
+bool Core::leave_to_worker_locked(std::shared_ptr<Record> record) noexcept try {
+  if (crew_.empty()) (void)call_worker_locked();
+  if (crew_.empty()) return false;
+  ready_.push(std::move(record));
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 /// Returns a record that lacks memory to its line, at its old place, and pauses the device: no
 /// other job takes the memory that becomes free there. If the budget of its tag is spent, the jobs
 /// of the tag are paused, and those of other tags go on. Paused jobs go on when a job of the device,
@@ -49,16 +69,11 @@ bool Core::wait_for_memory(Record& record) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   // A job on top of another one cannot wait for the memory that the other holds.
   if (record.plan_run || jobs_on_this_thread > 1 || base::Team::inside()) return false;
-  Record::Extras::Shortage* shortage = nullptr;
-  try {
-    shortage = &record.make_extras().shortage;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  const Instant now = Clock::steady().now();
+  Record::Extras::Shortage* const shortage = shortage_of(record, now);
+  if (!shortage) return false;
   TagState* const tag = std::exchange(record.lacks_tag_memory, false) ? record.tag_state : nullptr;
   const bool is_shared = tag || pool_->accounts().note_shortage(record.decisions.back().device);
-  const Instant now = Clock::steady().now();
-  if (shortage->waits == 0) shortage->since = now;
 
   base::Lock lock = base::lock_soon(mutex_);
   Places& places = ready_.places();
@@ -70,11 +85,7 @@ bool Core::wait_for_memory(Record& record) noexcept {
   if (others <= blocked && !may_wait_alone_locked(*shortage, pause, now, is_shared, tag != nullptr))
     return false;
   places.pause(pause, now + next_wait(record, shortage->waits));
-  if (crew_.empty()) (void)call_worker_locked();
-  try {
-    if (crew_.empty()) throw std::bad_alloc();  // the system refuses a thread: this one goes on
-    ready_.push(keep);
-  } catch (const std::bad_alloc&) {
+  if (!leave_to_worker_locked(keep)) {
     places.resume(pause);
     return false;
   }

@@ -28,7 +28,7 @@ class Preparer {
   /// Returns a time of the clock of jobs by the clock of builds.
   Instant ready_by(Instant until) const noexcept;
   /// Prepares the calls of a job on a device, and adds them to `attempt`, which is null if the job
-  /// only builds. Notes in the record what it selects. A job without own limits may run a variant
+  /// only builds. Notes the selection in the record. A job without own limits may run a variant
   /// that has to be measured.
   /// Errors: those of `ExecutableProvider::provide`.
   Result<void> prepare(Record& record, std::size_t device, flight::Flight* attempt, Instant ready_by);

@@ -50,7 +50,7 @@ void Ready::push(std::shared_ptr<Waiting> job) {
                   .sequence = job->sequence,
                   .number = ++job->entries,
                   .job = std::move(job)});
-  note_entry(*heap.back().job, 1);
+  entries_.add(level, 1);
   std::push_heap(heap.begin(), heap.end(), later);
 }
 
@@ -59,14 +59,14 @@ void Ready::push_returned(std::shared_ptr<Waiting> job) noexcept {
   last->self_listed = std::move(job);
   *last_returned_ = last;
   last_returned_ = &last->next_listed;
-  count_.store(count() + 1, std::memory_order_relaxed);
+  entries_.add_returned(1);
 }
 
 std::shared_ptr<Waiting> Ready::pop_returned() noexcept {
   Waiting* const returned = first_returned_;
   first_returned_ = std::exchange(returned->next_listed, nullptr);
   if (!first_returned_) last_returned_ = &first_returned_;
-  count_.store(count() - 1, std::memory_order_relaxed);
+  entries_.add_returned(-1);
   return std::move(returned->self_listed);
 }
 
@@ -74,7 +74,7 @@ std::shared_ptr<Waiting> Ready::remove(Heap& heap, Heap::iterator entry) noexcep
   std::shared_ptr<Waiting> job = std::move(entry->job);
   heap.erase(entry);
   std::make_heap(heap.begin(), heap.end(), later);
-  note_entry(*job, -1);
+  entries_.add(level_of(*job), -1);
   return job;
 }
 
@@ -85,7 +85,7 @@ std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexce
   const bool is_old = found.heap->back().is_old();
   std::shared_ptr<Waiting> job = std::move(found.heap->back().job);
   found.heap->pop_back();
-  note_entry(*job, -1);
+  entries_.add(level_of(*job), -1);
   TagState* const tag = job->tag_state;
   const State state = job->state;
   if (is_old || (state != State::staging && state != State::queued)) {
@@ -150,7 +150,7 @@ Ready::Found Ready::next() noexcept {
   if (count() == 0) return {};
   Firsts firsts{};
   for (std::size_t level = 0; level < levels; ++level) {
-    if (entries_[level] == 0) continue;
+    if (!entries_.has(level)) continue;
     Found& first = firsts[level];
     for (std::uint16_t p = 0; p < places_.size(); ++p) {
       Heap* const heap = places_.has_room(p) ? first_in(p, level) : nullptr;
@@ -307,9 +307,9 @@ std::optional<std::uint16_t> Ready::find_room(const Waiting& job) const noexcept
 void Ready::leave(Waiting& job) noexcept {
   expect_no_more(job);
   Heap& heap = (job.is_staged ? staged_[job.place] : lines_[job.line].jobs)[level_of(job)];
-  if (!heap.empty() && heap.back().job.get() == &job) {  // often it was the last one that was added
+  if (!heap.empty() && heap.back().job.get() == &job) {  // often it was added last
     heap.pop_back();
-    note_entry(job, -1);
+    entries_.add(level_of(job), -1);
   }
   if (std::exchange(job.is_staged, false)) --places_[job.place].staged;
 }

@@ -19,6 +19,27 @@
 
 namespace wye::inline v0::scheduler {
 
+/// Counts the jobs in lines, by priority, and those that have returned.
+/// Threads: under the mutex of its scheduler, but for `all`.
+class EntryCounts {
+ public:
+  static constexpr std::size_t levels = 3;  ///< of priority, the highest first
+
+  void add(std::size_t level, int jobs) noexcept {
+    in_lines_[level] += static_cast<std::uint32_t>(jobs);
+    add_returned(jobs);
+  }
+  void add_returned(int jobs) noexcept {
+    all_.store(all() + static_cast<std::size_t>(jobs), std::memory_order_relaxed);
+  }
+  bool has(std::size_t level) const noexcept { return in_lines_[level] != 0; }
+  std::size_t all() const noexcept { return all_.load(std::memory_order_relaxed); }
+
+ private:
+  std::array<std::uint32_t, levels> in_lines_{};
+  std::atomic<std::size_t> all_{0};
+};
+
 /// Keeps jobs in lines: one for each place, and one for each group of equal devices, which take its
 /// jobs in turns. A device without a job of its lines takes one from the line of other devices if
 /// `is_worth_moving`. The next job of a place is the first one of the highest priority, in the order
@@ -83,7 +104,7 @@ class Ready {
   std::size_t jobs_per_lane(std::uint16_t place) const noexcept;
   /// Returns the number of jobs in lines, some of which may have settled, and of those that have
   /// returned. Threads: any.
-  std::size_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  std::size_t count() const noexcept { return entries_.all(); }
   /// Returns a place with room for a job; nothing if there is none.
   std::optional<std::uint16_t> find_room(const Waiting& job) const noexcept;
   /// Makes a queued job one of the staged jobs of its place. Throws: std::bad_alloc.
@@ -133,7 +154,7 @@ class Ready {
     return a.due != b.due ? a.due > b.due : a.sequence > b.sequence;
   };
   using Heap = std::vector<Entry>;
-  static constexpr std::size_t levels = 3;  // of priority, the highest first
+  static constexpr std::size_t levels = EntryCounts::levels;
   using Heaps = std::array<Heap, levels>;
   static std::size_t level_of(const Waiting& job) noexcept {
     return levels - 1 - static_cast<std::size_t>(job.priority);
@@ -153,10 +174,6 @@ class Ready {
   using Firsts = std::array<Found, levels>;
 
   Instant next_due(const Waiting& job) const noexcept;
-  void note_entry(const Waiting& job, int added) noexcept {
-    entries_[level_of(job)] += static_cast<std::uint32_t>(added);
-    count_.store(count() + static_cast<std::size_t>(added), std::memory_order_relaxed);
-  }
   std::shared_ptr<Waiting> take_found(const Found& found, bool runs) noexcept;
   template <class Find>
   std::shared_ptr<Waiting> take(bool runs, Find find) noexcept {
@@ -205,8 +222,7 @@ class Ready {
   std::vector<Line> lines_;    // of places; then the shared ones, by group
   std::vector<Heaps> staged_;  // by place
   Tags tags_;
-  std::array<std::uint32_t, levels> entries_{};  // in lines, by level
-  std::atomic<std::size_t> count_{0};
+  EntryCounts entries_;
   Waiting* first_returned_ = nullptr;
   Waiting** last_returned_ = &first_returned_;
 };

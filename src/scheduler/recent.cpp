@@ -30,10 +30,7 @@ void RecentJobs::add(const Settled& job) noexcept {
   entry.order = job.order;
   entry.size = job.size;
   entry.bytes_transferred = job.bytes_transferred;
-  entry.queue_time = job.queue_time;
-  entry.build_time = job.build_time;
-  entry.transfer_time = job.transfer_time;
-  entry.run_time = job.run_time;
+  entry.times = job.times;
   entry.jobs_in_submission = job.batch_size;
   entry.jobs_in_launch = job.launch_size;
   entry.tried_count = 0;
@@ -59,10 +56,10 @@ std::vector<Placement> RecentJobs::list(const pool::Fleet& devices) const {
     placement.type = entry.type;
     placement.size = entry.size;
     placement.bytes_transferred = entry.bytes_transferred;
-    placement.queue_time = entry.queue_time;
-    placement.build_time = entry.build_time;
-    placement.transfer_time = entry.transfer_time;
-    placement.run_time = entry.run_time;
+    placement.queue_time = entry.times.queue;
+    placement.build_time = entry.times.build;
+    placement.transfer_time = entry.times.transfer;
+    placement.run_time = entry.times.run;
     placement.jobs_in_submission = entry.jobs_in_submission;
     placement.jobs_in_launch = entry.jobs_in_launch;
     if (entry.error != Errc{}) placement.error = entry.error;

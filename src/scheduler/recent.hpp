@@ -35,10 +35,7 @@ class RecentJobs {
     const Row* order = nullptr;
     Bytes size;
     Bytes bytes_transferred;
-    Duration queue_time{};
-    Duration build_time{};
-    Duration transfer_time{};
-    Duration run_time{};
+    JobTimes times;
     std::array<Tried, 8> tried;
     std::uint8_t tried_count = 0;
     std::uint8_t jobs_in_submission = 1;  // at most 64

@@ -12,6 +12,15 @@ namespace wye::inline v0::scheduler {
 struct Decision;
 struct Row;
 
+/// The times of a job, as those of `Outcome`. Those of a job that has not run are zero, but for the
+/// times of its failed attempts.
+struct JobTimes {
+  Duration queue{};
+  Duration build{};
+  Duration transfer{};
+  Duration run{};
+};
+
 /// The facts about a job that settles.
 /// Threads: a value; the texts and decisions are those of the job's record.
 struct Settled {
@@ -22,10 +31,7 @@ struct Settled {
   TypeMetrics* row = nullptr;  ///< of its type; null: it is not counted there
   Bytes size;                  ///< of its operands
   Bytes bytes_transferred;
-  Duration queue_time{};  ///< zero if it has not run; likewise `run_time`
-  Duration build_time{};
-  Duration transfer_time{};
-  Duration run_time{};
+  JobTimes times;
   std::span<const Decision> decisions = {};
   const Row* order = nullptr;  ///< of the devices; null: they had no order
   std::size_t device = 0;      ///< an index, if it completed

@@ -46,11 +46,11 @@ TEST_CASE("each job that ends is in the journal once, with its id, times and err
   std::vector<float> x(10, 1.0f), y(10, 1.0f), z(10, 1.0f);
   const auto scale = test::host_scale("scale");
   Ticket cancelled = busy.runtime.submit(scale(x, 2.0f), {.tag = "page"});
-  Ticket late = busy.runtime.submit(scale(y, 2.0f), {.start_by = 1s});
+  Ticket late = busy.runtime.submit(scale(y, 2.0f), {.start_by = 1h});
   Ticket failed = busy.runtime.submit(test::on_host(
       "thrower", [](Range, std::span<float>) { throw std::runtime_error("The kernel failed."); })(z));
   cancelled.cancel();
-  busy.clock.advance(2s);
+  busy.clock.advance(2h);
   CHECK(late.wait().error() == Errc::timed_out);
   busy.release();
   const Error error = failed.wait().error();

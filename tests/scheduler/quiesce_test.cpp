@@ -182,9 +182,12 @@ TEST_CASE("quiesce waits for the submission of a job that timed out", "[schedule
 TEST_CASE("quiesce forgets the entries of cancelled jobs in the queues", "[scheduler][quiesce]") {
   Busy busy;
   auto captured = std::make_shared<int>(0);
+  std::vector<float> x(1, 1.0f);
+  std::optional<Ticket> last;  // the entry of the last job is removed at once
   {
     const auto kernel = test::on_host("captures", [captured](Range, std::span<float>) {});
     Ticket cancelled = busy.runtime.submit(kernel(one_float(busy.runtime)));
+    last.emplace(busy.runtime.submit(test::host_scale()(x, 2.0f)));
     cancelled.cancel();
   }
   CHECK(captured.use_count() == 2);  // its queue has it still
