@@ -260,7 +260,6 @@ Result<std::shared_ptr<const PlanMemory>> find_memory(PlanState& plan, const Com
   const auto device = [&](std::size_t index) -> const Device& { return compiled.of_pool[index]; };
   auto memory = std::make_shared<PlanMemory>();
   memory->version = plan.next_version();
-  std::set<const flight::Region*> reused;
   std::map<std::pair<std::size_t, std::pair<std::byte*, std::byte*>>, std::shared_ptr<device::BufferBase>> of;
   for (std::size_t i = 0; i < compiled.segments.size(); ++i) {
     const Segment& segment = compiled.segments[i];
