@@ -72,8 +72,9 @@ std::shared_ptr<Waiting> Ready::pop_returned() noexcept {
 
 std::shared_ptr<Waiting> Ready::remove(Heap& heap, Heap::iterator entry) noexcept {
   std::shared_ptr<Waiting> job = std::move(entry->job);
+  const bool is_last = entry + 1 == heap.end();
   heap.erase(entry);
-  std::make_heap(heap.begin(), heap.end(), later);
+  if (!is_last) std::make_heap(heap.begin(), heap.end(), later);
   entries_.add(level_of(*job), -1);
   return job;
 }
@@ -307,7 +308,9 @@ std::optional<std::uint16_t> Ready::find_room(const Waiting& job) const noexcept
 void Ready::leave(Waiting& job) noexcept {
   expect_no_more(job);
   Heap& heap = (job.is_staged ? staged_[job.place] : lines_[job.line].jobs)[level_of(job)];
-  if (!heap.empty() && heap.back().job.get() == &job) {  // often it was added last
+  // Often it is the next one or was added last. Otherwise `take` drops its entry.
+  if (!heap.empty() && (heap.front().job.get() == &job || heap.back().job.get() == &job)) {
+    if (heap.front().job.get() == &job) std::pop_heap(heap.begin(), heap.end(), later);
     heap.pop_back();
     entries_.add(level_of(job), -1);
   }
