@@ -182,8 +182,9 @@ TEST_CASE("quiesce waits for the submission of a job that timed out", "[schedule
 TEST_CASE("quiesce forgets the entries of cancelled jobs in the queues", "[scheduler][quiesce]") {
   Busy busy;
   auto captured = std::make_shared<int>(0);
-  std::vector<float> x(1, 1.0f);
-  std::optional<Ticket> last;  // the entry of the last job is removed at once
+  std::vector<float> x(1, 1.0f), y(1, 1.0f);
+  const Ticket next = busy.runtime.submit(test::host_scale()(y, 2.0f));
+  std::optional<Ticket> last;  // the entries of the next and of the last job are removed at once
   {
     const auto kernel = test::on_host("captures", [captured](Range, std::span<float>) {});
     Ticket cancelled = busy.runtime.submit(kernel(one_float(busy.runtime)));
