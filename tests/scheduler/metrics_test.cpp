@@ -76,7 +76,7 @@ TEST_CASE("each job that ends is in the journal once, with its id, times and err
   CHECK_FALSE(last.error);
   CHECK(std::string_view(last.name) == "scale");
   CHECK(std::string_view(last.type) == workload_types::custom.name);
-  CHECK(std::string_view(last.device) == outcome.device());
+  CHECK(std::string_view(last.device) == outcome.device().id);
   CHECK(last.number == 5);
   CHECK(last.queue_time == outcome.queue_time());
   CHECK(last.build_time == outcome.build_time());
