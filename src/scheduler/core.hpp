@@ -31,7 +31,7 @@
 #include "scheduler/plan_counts.hpp"
 #include "scheduler/ready.hpp"
 #include "scheduler/record.hpp"
-#include "scheduler/run_times.hpp"
+#include "scheduler/time_book.hpp"
 #include "scheduler/trials.hpp"
 
 namespace wye::inline v0 {
@@ -313,14 +313,14 @@ class Core : public std::enable_shared_from_this<Core> {
   base::Logger log_;
   std::vector<std::unique_ptr<const Table>> tables_;  // under the mutex; records refer to their rows
   std::atomic<const Table*> table_{nullptr};          // the last one
-  Trials trials_;
+  TimeBook times_;
+  Trials trials_{times_};
   Blame blame_;
   const std::shared_ptr<PlanCounts> plan_counts_;
 
   mutable std::mutex mutex_;
   base::Gate work_;
   base::Gate job_stopped_;
-  RunTimes run_times_;
   Ready ready_;
   base::Gate room_;  // for callers of `submit` that wait until fewer jobs wait
   std::uint32_t waiting_for_room_ = 0;
