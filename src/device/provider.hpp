@@ -30,6 +30,10 @@ class Program {
   virtual const ParamSchema& schema() const noexcept = 0;
   /// Returns a number that differs for every program of this process.
   virtual std::uint64_t id() const noexcept = 0;
+  /// Returns a digest of its name, its parameters and its sources: a kernel that is made again has
+  /// the same one. Functions of the application count by their type, because their code cannot be
+  /// digested.
+  virtual const Digest& digest() const noexcept = 0;
   /// Returns a bit for each parameter that has a leading index (`Kernel::Options::batchable`); 0:
   /// there is none.
   virtual std::uint32_t batchable() const noexcept { return 0; }

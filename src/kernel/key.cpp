@@ -15,6 +15,23 @@ void add_texts(Hasher& hasher, std::span<const SourceText> texts) {
   }
 }
 
+void add_schema(Hasher& hasher, const ParamSchema& schema) {
+  hasher.add(std::uint64_t{schema.slots.size()});
+  for (const Slot& slot : schema.slots)
+    hasher.add(std::string_view(slot.name))
+        .add(static_cast<std::uint64_t>(slot.kind))
+        .add(static_cast<std::uint64_t>(slot.access))
+        .add(static_cast<std::uint64_t>(slot.element))
+        .add(std::uint64_t{slot.size});
+  // The schema is part of the key: artefacts of different structs of one size must not be confused.
+  for (const Slot& slot : schema.slots) {
+    if (slot.members.empty()) continue;
+    hasher.add("members").add(std::uint64_t{slot.members.size()});
+    for (const SlotMember& member : slot.members)
+      hasher.add(static_cast<std::uint64_t>(member.element)).add(std::uint64_t{member.offset});
+  }
+}
+
 }  // namespace
 
 Digest shader_key(const Ingredients& in) {
@@ -37,21 +54,7 @@ Digest shader_key(const Ingredients& in) {
   hasher.add(std::uint64_t{in.tile.has_value()});
   if (in.tile) hasher.add(in.tile->x).add(in.tile->y).add(in.tile->z);
 
-  const std::vector<Slot>& slots = in.schema->slots;
-  hasher.add(std::uint64_t{slots.size()});
-  for (const Slot& slot : slots)
-    hasher.add(std::string_view(slot.name))
-        .add(static_cast<std::uint64_t>(slot.kind))
-        .add(static_cast<std::uint64_t>(slot.access))
-        .add(static_cast<std::uint64_t>(slot.element))
-        .add(std::uint64_t{slot.size});
-  // The schema is part of the key: artefacts of different structs of one size must not be confused.
-  for (const Slot& slot : slots) {
-    if (slot.members.empty()) continue;
-    hasher.add("members").add(std::uint64_t{slot.members.size()});
-    for (const SlotMember& member : slot.members)
-      hasher.add(static_cast<std::uint64_t>(member.element)).add(std::uint64_t{member.offset});
-  }
+  add_schema(hasher, *in.schema);
 
   // A source without includes keeps the key that it had before wye supported includes.
   if (in.texts.size() > 1) add_texts(hasher, in.texts);
@@ -76,6 +79,25 @@ Digest texts_digest(std::span<const SourceText> texts) {
 
 Digest target_key(const Digest& source, std::string_view compiler, std::string_view target) {
   return Hasher().add("wye target").add(source.bytes).add(compiler).add(target).finish();
+}
+
+Digest kernel_digest(std::string_view name, const ParamSchema& schema, std::span<const Digest> sources) {
+  Hasher hasher;
+  hasher.add("wye kernel").add(name);
+  add_schema(hasher, schema);
+  for (const Digest& source : sources) hasher.add(source.bytes);
+  return hasher.finish();
+}
+
+Digest function_digest(std::string_view language, const std::type_info& type, Extent3 tile) {
+  return Hasher()
+      .add("wye function")
+      .add(language)
+      .add(std::string_view(type.name()))
+      .add(tile.x)
+      .add(tile.y)
+      .add(tile.z)
+      .finish();
 }
 
 Digest host_key(std::uint64_t program_id) { return Hasher().add("wye host").add(program_id).finish(); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <typeinfo>
 #include <utility>
 #include <variant>
 
@@ -37,6 +38,19 @@ std::string launch_options(const Source& source) {
         base::text(", cluster {}, cooperative {}, carveout {}", text(launch.cluster), launch.cooperative,
                    launch.shared_carveout ? std::to_string(*launch.shared_carveout) : "unset");
   return options;
+}
+
+/// Returns the digest of a source with a key, which is the same in later programs of the same source.
+Digest lasting_digest(const Digest& key, const device::Artefact* ready) {
+  if (ready && ready->host) {
+    const device::HostCode& code = *ready->host;
+    return function_digest("host", typeid(code), ready->tile);
+  }
+  if (ready && ready->native) {
+    const device::NativeCode& code = *ready->native;
+    return function_digest("native", typeid(code), ready->tile);
+  }
+  return key;
 }
 
 /// Removes the members of structs. They are compared when an artefact is made, and not stored in
@@ -77,7 +91,11 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string nam
     program->given_ = sources;
     program->declared_ = program->schema_;
   }
-  program->take_names();
+  std::vector<Digest> digests;
+  for (const Prepared& source : program->sources_)
+    digests.push_back(lasting_digest(source.key, source.ready.get()));
+  program->digest_ = kernel_digest(program->name_, program->schema_, digests);
+  program->take_names();  // last: digests contain the schema as declared
   return std::shared_ptr<const KernelProgram>(std::move(program));
 }
 
@@ -99,13 +117,6 @@ std::vector<std::string> KernelProgram::files() const {
   for (const AnySource& source : given_)
     for (std::string& file : files_of(source)) files.push_back(std::move(file));
   return files;
-}
-
-Digest KernelProgram::texts() const {
-  Hasher hasher;
-  for (const Prepared& source : sources_)
-    if (source.language != "host" && source.language != "native") hasher.add(source.key.bytes);
-  return hasher.finish();
 }
 
 void KernelProgram::replace(std::shared_ptr<const KernelProgram> next) const {

@@ -39,6 +39,7 @@ class KernelProgram final : public device::Program {
   const std::string& name_string() const noexcept { return name_; }
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
+  const Digest& digest() const noexcept override { return digest_; }
   std::uint32_t batchable() const noexcept override { return batchable_; }
   bool has_short_loops() const noexcept override { return has_short_loops_; }
   bool names_adapters() const noexcept override { return !adapters_.empty(); }
@@ -62,8 +63,6 @@ class KernelProgram final : public device::Program {
   Result<std::shared_ptr<const KernelProgram>> read_again() const;
   /// Returns the files that the kernel depends on.
   std::vector<std::string> files() const;
-  /// Returns a digest of all compiled texts. Programs with equal digests have the same texts.
-  Digest texts() const;
   /// Replaces this program with `next`, which must not be replaced itself. Earlier replacements
   /// live as long as this program.
   void replace(std::shared_ptr<const KernelProgram> next) const;
@@ -155,6 +154,7 @@ class KernelProgram final : public device::Program {
   std::string name_;
   ParamSchema schema_;
   std::uint64_t id_;
+  Digest digest_;
   std::uint32_t batchable_ = 0;
   bool has_short_loops_ = false;
   std::vector<AdapterType> adapters_;  ///< that run it; empty: all

@@ -77,11 +77,12 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   /// closed, or the device refuses a further lane.
   std::optional<Lease> lease_copies(device::DeviceRef device) noexcept;
   void give_back(Context& context) noexcept;
-  /// Adds the run time of a job on a device to the load of its processor; see
-  /// `silicon::Slots::note_run`.
-  void note_run(std::size_t device, std::uint64_t work, Duration run_time) noexcept {
+  /// Adds a job that has completed on a device to the load of its processor; see
+  /// `silicon::Slots::note_run`. `stretch` returns its stretch; it is called if the slots may change.
+  template <class Stretch>
+  void note_run(std::size_t device, Stretch stretch) noexcept {
     silicon::Slots& slots = fleet_->silicon(fleet_->processor_of(device)).slots();
-    if (slots.observes_runs() && slots.note_run(work, run_time)) slots_of(device).serve();
+    if (slots.observes_runs() && slots.note_run(stretch())) slots_of(device).serve();
   }
 
   /// Destroys the lanes of ended leases whose work has completed, and those of idle contexts.

@@ -77,10 +77,11 @@ class Pool {
     const Suspicion found = fleet_->suspicion(device);
     return found == Suspicion::none ? found : current_suspicion(device);
   }
-  /// Adds the run time of a job on a device to the load of its processor.
-  void note_run(std::size_t device, std::uint64_t work, Duration run_time) noexcept {
+  /// Notes a job that has completed on a device. `stretch` as in `Leases::note_run`.
+  template <class Stretch>
+  void note_run(std::size_t device, Stretch stretch) noexcept {
     if (fleet_->has_lost()) fleet_->note_completion(device);
-    leases_->note_run(device, work, run_time);
+    leases_->note_run(device, stretch);
   }
 
   /// Implements `ContextPool::trim`.

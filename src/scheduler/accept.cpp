@@ -44,7 +44,7 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
       record->uses_arrays |= operand.kind == Operand::Kind::array;
     }
   }
-  if (kept.size() > 0) record->program = base::programs_of(kept[0])[0]->id();
+  record->kernels = number_of_kernels(kept);
   if (record->uses_arrays || !options.after.empty()) make_dependencies(*record);
   if (!options.after.empty()) {
     record->dependencies->after_failure = options.after_failure;

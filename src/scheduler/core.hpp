@@ -34,8 +34,8 @@
 #include "scheduler/preparer.hpp"
 #include "scheduler/ready.hpp"
 #include "scheduler/record.hpp"
-#include "scheduler/run_times.hpp"
 #include "scheduler/spare_errors.hpp"
+#include "scheduler/time_book.hpp"
 
 namespace wye::inline v0 {
 
@@ -240,7 +240,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   mutable std::mutex mutex_;
   base::Gate job_stopped_;
-  RunTimes run_times_;
+  TimeBook times_;
   Ready ready_;
   base::Gate room_;  // for callers of `submit` that wait until fewer jobs wait
   std::uint32_t waiting_for_room_ = 0;

@@ -93,7 +93,7 @@ bool Core::wait_for_memory(Record& record) noexcept {
   ++shortage->waits;
   if (!record.has_failed) record.started = {};  // it waits as other jobs do
   record.may_share = record.leads_batch = false;
-  record.mean_run_time = nullptr;
+  record.time_row = nullptr;
   ledger_.note_memory_wait();
   return_to_queue_locked(record);
   const bool wakes = crew_.call_for(*pause.until);

@@ -55,6 +55,11 @@ std::vector<std::size_t> order(std::span<const Choice> devices, const Preference
 struct Row : Preference {
   std::vector<std::size_t> devices = {};
   std::span<const Choice> choices = {};  ///< the properties of all devices, by index
+
+  /// Returns the place of the first device that is equal to a device.
+  std::uint16_t group_of(std::size_t device) const noexcept {
+    return static_cast<std::uint16_t>(1 + (device < choices.size() ? choices[device].equal : device));
+  }
 };
 
 /// The preference table for some devices: the default rows, replaced by the application's rows of

@@ -27,7 +27,7 @@ class Places {
     std::uint32_t limit = 0;         ///< of `committed`
     std::uint32_t staged = 0;        ///< staged jobs that wait
     std::uint32_t staged_limit = 0;  ///< of `staged`
-    std::uint64_t prepared = 0;      ///< the program of the last job that was staged
+    std::uint64_t prepared = 0;      ///< the kernels of the last job that was staged
     std::uint64_t last_taken = 0;    ///< counts the jobs of all places
     std::uint16_t group = 0;         ///< the place of the first equal device
     bool shares = false;             ///< jobs with other devices

@@ -64,7 +64,7 @@ Result<Prepared> Preparer::select(Record& record, std::size_t index, const Call&
   Device copy;
   const device::DeviceBase& device = *base::state_of(pool_.fleet().device(index, copy));
   if (const auto only = only_variant_on(device, programs)) return prepare_only(*only);
-  const std::shared_ptr<Trial> trial = trials_.of(call, index, device);
+  const std::shared_ptr<Trial> trial = trials_.of(call, index, record.row->group_of(index), device);
   std::optional<Error> why;  // the first failure
   for (std::size_t left = programs.size();; --left) {
     const Trial::Selection selection = trial->select(measures_variants_ && !record.has_own_limits);

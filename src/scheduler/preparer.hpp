@@ -11,6 +11,7 @@
 #include "flight/flight.hpp"
 #include "pool/pool.hpp"
 #include "scheduler/record.hpp"
+#include "scheduler/time_book.hpp"
 #include "scheduler/trials.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -20,10 +21,14 @@ namespace wye::inline v0::scheduler {
 /// Threads: thread-safe, if each job is in one call at a time.
 class Preparer {
  public:
-  /// `pool`, `provider` and `clock`, which is that of jobs, outlive it.
-  Preparer(pool::Pool& pool, device::ExecutableProvider& provider, const Clock& clock,
+  /// `pool`, `provider`, `clock`, which is that of jobs, and `times` outlive it.
+  Preparer(pool::Pool& pool, device::ExecutableProvider& provider, const Clock& clock, TimeBook& times,
            bool measures_variants) noexcept
-      : pool_(pool), provider_(provider), clock_(clock), measures_variants_(measures_variants) {}
+      : pool_(pool),
+        provider_(provider),
+        clock_(clock),
+        measures_variants_(measures_variants),
+        trials_(times) {}
 
   /// Returns a time of the clock of jobs by the clock of builds.
   Instant ready_by(Instant until) const noexcept;

@@ -28,7 +28,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       flights_(*pool_, *clock_, most_kept_attempts),
       log_(options_.log),
       plan_counts_(std::make_shared<PlanCounts>(pool_->fleet().limit())),
-      ready_(options_, pool_->options(), pool_->fleet().limit(), run_times_,
+      ready_(options_, pool_->options(), pool_->fleet().limit(), times_,
              [accounts = &pool_->accounts()](std::size_t device) { return accounts->of(device)->held(); }),
       ledger_(options_.recent, pool_->fleet().limit()),
       placer_(*pool_, *clock_, options_.preferences,
@@ -36,7 +36,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
                 const base::Lock lock = base::lock_soon(mutex_);
                 ready_.places().add(table);
               }),
-      preparer_(*pool_, *provider_, *clock_, options_.measure_variants),
+      preparer_(*pool_, *provider_, *clock_, times_, options_.measure_variants),
       explainer_(*pool_, placer_),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
                Job::failed("job", workload_types::custom, spare_.out_of_memory)) {
@@ -94,7 +94,7 @@ bool Core::requeue(Record& record) noexcept {
     lock = base::lock_soon(mutex_);
     if (closing_ || record.state != State::running) return false;
     record.line = next;
-    record.mean_run_time = nullptr;
+    record.time_row = nullptr;
     ready_.push(keep);
   } catch (const std::bad_alloc&) {
     if (lock) record.line = before;
@@ -253,8 +253,8 @@ void Core::take_batch_locked(Record& leader) noexcept {
   const std::uint32_t committed = ready_.places()[leader.place].committed;
   // The lanes of a device share it: a job takes longer while others run.
   const auto time_of = [&](const Waiting& job) -> std::optional<Duration> {
-    if (!job.may_share || !job.mean_run_time || *job.mean_run_time == Duration::zero()) return std::nullopt;
-    return *job.mean_run_time / committed;
+    const Duration mean = job.may_share ? job.mean_time() : Duration::zero();
+    return mean != Duration::zero() ? std::optional(mean / committed) : std::nullopt;
   };
   const auto own = time_of(leader);
   if (!own) return;

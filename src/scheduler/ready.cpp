@@ -6,7 +6,7 @@
 
 namespace wye::inline v0::scheduler {
 
-Ready::Ready(const SchedulerOptions& options, const PoolOptions& pool, std::size_t devices, RunTimes& times,
+Ready::Ready(const SchedulerOptions& options, const PoolOptions& pool, std::size_t devices, TimeBook& times,
              Places::MemoryInUse memory)
     : order_(options.order),
       aging_(std::min<Duration>(options.aging, std::chrono::hours(24 * 36500))),
@@ -38,8 +38,8 @@ void Ready::push(std::shared_ptr<Waiting> job) {
   Line& line = lines_[job->line];
   const std::size_t level = level_of(*job);
   observe(*job);
-  if (job->expected == Duration::zero() && job->mean_run_time && *job->mean_run_time != Duration::zero()) {
-    job->expected = *job->mean_run_time;
+  if (job->expected == Duration::zero() && job->mean_time() != Duration::zero()) {
+    job->expected = job->mean_time();
     ++line.expected[level].jobs;
     line.expected[level].run_time += job->expected;
   }
@@ -103,7 +103,7 @@ std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexce
     job->place = found.place;
   }
   if (runs && found.place != on_threads && places_[found.place].group != group_of(job->line))
-    job->mean_run_time = nullptr;  // it moves
+    job->time_row = nullptr;  // it moves
   return job;
 }
 
@@ -202,8 +202,8 @@ Ready::Found Ready::move_from(Heap& heap, std::uint16_t group, std::uint16_t to)
   const auto move_of = [&](const Entry& entry) {
     const Waiting& job = *entry.job;
     if (job.state != State::queued || (job.movable >> (to - 1) & 1) == 0) return Move::none;
-    wait.run = job.mean_run_time ? *job.mean_run_time : Duration::zero();
-    return decide_move(wait, times_.find(job.program, places_[to].group, job.size.count));
+    wait.run = job.mean_time();
+    return decide_move(wait, times_.find(job.kind(places_[to].group)).held.mean);
   };
   if (move_of(heap.front()) == Move::first) return {&heap, to};
   if (is_stale(heap.back()) || move_of(heap.back()) != Move::none) return {&heap, to, true};
@@ -230,7 +230,7 @@ Ready::Found Ready::next_to_stage() noexcept {
     const Found found = first_of(firsts);
     if (!found.heap) continue;
     const Waiting& job = *found.heap->front().job;
-    if (job.uses_arrays || job.program != here.prepared) best = found;
+    if (job.uses_arrays || job.kernels != here.prepared) best = found;
   }
   return best;
 }
@@ -239,7 +239,7 @@ void Ready::stage(std::shared_ptr<Waiting> job) {
   Places::Place& here = places_[job->place];
   job->is_staged = true;
   ++here.staged;
-  here.prepared = job->program;
+  here.prepared = job->kernels;
   push(std::move(job));
 }
 
@@ -366,9 +366,9 @@ Instant Ready::first_resume() noexcept {
 
 void Ready::observe(Waiting& job) noexcept {
   const bool is_shared = job.line >= most_places_;
-  if (job.mean_run_time || (!refuses_ && !is_shared && (!observes_ || job.line == on_threads))) return;
+  if (job.time_row || (!refuses_ && !is_shared && (!observes_ || job.line == on_threads))) return;
   const std::uint16_t group = job.place != on_threads ? places_[job.place].group : group_of(job.line);
-  job.mean_run_time = times_.of(job.program, group, job.size.count);
+  job.time_row = times_.row(job.kind(group));
 }
 
 /// Removes a job that starts, settles or is set aside from the expected work of its line.

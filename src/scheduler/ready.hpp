@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "scheduler/places.hpp"
-#include "scheduler/run_times.hpp"
 #include "scheduler/tags.hpp"
+#include "scheduler/time_book.hpp"
 #include "scheduler/waiting.hpp"
 
 namespace wye::inline v0::scheduler {
@@ -50,7 +50,7 @@ class EntryCounts {
 class Ready {
  public:
   /// A pool has at most `devices`. `times` outlives it.
-  Ready(const SchedulerOptions& options, const PoolOptions& pool, std::size_t devices, RunTimes& times,
+  Ready(const SchedulerOptions& options, const PoolOptions& pool, std::size_t devices, TimeBook& times,
         Places::MemoryInUse memory);
 
   Places& places() noexcept { return places_; }
@@ -123,8 +123,8 @@ class Ready {
   /// Returns when the first of them starts again; `Instant::max()` if none pauses.
   Instant first_resume() noexcept;
 
-  /// Finds the mean run time of jobs like this, on the devices that it waits for or runs on. Its own
-  /// time is added to it.
+  /// Finds the row of the times of jobs like this, on the devices that it waits for or runs on, if
+  /// their mean is read. Its own time is added to it.
   void observe(Waiting& job) noexcept;
   /// Jobs whose run time is known, and the sum of their mean run times.
   struct Expected {
@@ -217,7 +217,7 @@ class Ready {
   const bool observes_;   // the jobs of one device; those of several devices always; all jobs if `refuses_`
   const bool refuses_;
   const std::size_t most_places_;
-  RunTimes& times_;
+  TimeBook& times_;
   Places places_;
   std::vector<Line> lines_;    // of places; then the shared ones, by group
   std::vector<Heaps> staged_;  // by place

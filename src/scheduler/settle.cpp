@@ -39,6 +39,26 @@ Settled settled(const Record& record, State from) noexcept {
           .fell_back = record.has_failed};
 }
 
+/// Adds the times of a job that has completed to those of its kind.
+void note_times(TimeBook& times, TimeBook::Row& row, const Record& record) noexcept {
+  const Duration held = record.settled_at - record.started - record.times.build;
+  times.note(row, held / record.batch_size,
+             record.batch_size == 1 ? std::optional(record.run_time()) : std::nullopt, record.settled_at);
+}
+
+/// Returns the run time of a job that has completed, divided by the least one of its kind; zero: it
+/// is not known.
+double stretch_of(const Record& record, TimeBook& times) noexcept {
+  TimeBook::Row* row = record.time_row;
+  if (!row) {
+    row = times.row(record.kind(record.row->group_of(record.device)));
+    if (row) note_times(times, *row, record);
+  }
+  if (!row || record.run_time() <= Duration::zero()) return 0;
+  return static_cast<double>(record.run_time().count()) /
+         static_cast<double>(times.read(*row).run.least.count());
+}
+
 void emit_end(const pool::Pool& pool, const Settled& job, const Record& record) noexcept {
   base::Journal& journal = pool.journal();
   if (!journal.wants<base::JobEnded>()) return;
@@ -93,8 +113,7 @@ void Core::leave_locked(Record& record, State from) noexcept {
   }
   if (record.error || record.has_failed) return;
   ready_.places()[record.place].pause.has_no_memory = false;
-  if (record.mean_run_time && from == State::running)
-    RunTimes::note(*record.mean_run_time, took - record.times.build / record.batch_size);
+  if (record.time_row && from == State::running) note_times(times_, *record.time_row, record);
 }
 
 /// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job
@@ -113,8 +132,7 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   }
   emit_end(*pool_, job, record);
   if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
-    pool_->note_run(record.device, record.program ^ record.size.count * 0x9e3779b97f4a7c15,
-                    record.run_time());
+    pool_->note_run(record.device, [&] { return stretch_of(record, times_); });
   // The caller's objects are released before the result is visible. The outputs of a job whose
   // predecessors are not complete fail when these are.
   base::release_arguments(record.job);

@@ -1,7 +1,6 @@
 #include "scheduler/trials.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "base/internals.hpp"
@@ -19,13 +18,6 @@ std::string in_milliseconds(Duration d) {
 }
 
 }  // namespace
-
-std::uint32_t size_class(std::uint64_t n) noexcept {
-  if (n < 2) return 0;
-  const auto octave = static_cast<std::uint32_t>(std::bit_width(n)) - 1;
-  const std::uint64_t two_bits = octave < 2 ? n << (2 - octave) : n >> (octave - 2);
-  return octave * 4 + static_cast<std::uint32_t>(two_bits & 3);
-}
 
 std::vector<std::size_t> variants_on(const device::DeviceBase& device, const detail::Programs& programs) {
   std::vector<std::size_t> variants;
@@ -49,9 +41,22 @@ std::optional<std::size_t> only_variant_on(const device::DeviceBase& device,
   return only;
 }
 
-Trial::Trial(const detail::Programs& programs, const device::DeviceBase& device) {
-  for (const std::size_t i : variants_on(device, programs))
-    variants_.push_back({.program = i, .name = std::string(programs[i]->name())});
+Trial::Trial(const detail::Programs& programs, const device::DeviceBase& device, const TimeBook::Key& kind,
+             TimeBook& times)
+    : times_(times) {
+  for (const std::size_t i : variants_on(device, programs)) {
+    Measured& variant = variants_.emplace_back();
+    variant.program = i;
+    variant.name = programs[i]->name();
+    variant.kind = kind;
+    // Variants may be made of the same sources, with functions of one type.
+    variant.kind.kernels = combine(combine(number_of_kernel(*programs[i]), i), kind.kernels);
+  }
+  read_times();
+}
+
+void Trial::read_times() noexcept {
+  for (Measured& variant : variants_) variant.times = times_.find_call(variant.kind);
 }
 
 Trial::Measured& Trial::variant_of(std::size_t program) {
@@ -66,10 +71,10 @@ std::size_t Trial::usable() const {
 
 /// Returns whether a variant that is not excluded has a run left.
 bool Trial::has_run_left(const Measured& variant) const {
-  if (variant.selected >= runs_each) return false;
-  if (variant.runs < runs_to_compare) return true;
+  if (std::max(variant.selected, variant.times.count) >= runs_each) return false;
+  if (variant.times.count < runs_to_compare) return true;
   return std::none_of(variants_.begin(), variants_.end(), [&](const Measured& other) {
-    return !other.why && other.runs >= runs_to_compare && other.best < variant.best / 2;
+    return !other.why && other.times.count >= runs_to_compare && other.best() < variant.best() / 2;
   });
 }
 
@@ -83,11 +88,12 @@ Trial::Selection Trial::select(bool may_try) {
   const std::lock_guard lock(mutex_);
   if (usable() == 0)
     for (Measured& variant : variants_) variant.why.reset();
+  read_times();
   const bool tries = may_try && is_open();
   Measured* next = nullptr;
   for (Measured& variant : variants_) {
     if (variant.why || (tries && !has_run_left(variant))) continue;
-    const bool before = !next || (tries ? variant.selected < next->selected : variant.best < next->best);
+    const bool before = !next || (tries ? variant.selected < next->selected : variant.best() < next->best());
     if (before) next = &variant;
   }
   next->selected += tries ? 1 : 0;
@@ -96,9 +102,8 @@ Trial::Selection Trial::select(bool may_try) {
 
 void Trial::record(std::size_t program, Duration time) {
   const std::lock_guard lock(mutex_);
-  Measured& variant = variant_of(program);
-  ++variant.runs;
-  variant.best = std::min(variant.best, time);
+  times_.note_call(variant_of(program).kind, time);
+  read_times();
 }
 
 void Trial::exclude(std::size_t program, Error why) {
@@ -111,11 +116,12 @@ VariantChoice Trial::choice(std::size_t program) const {
   VariantChoice choice;
   choice.is_measuring = is_open();
   for (const Measured& variant : variants_)
-    choice.variants.push_back({.kernel = variant.name,
-                               .selected = variant.program == program,
-                               .runs = variant.runs,
-                               .least_time = variant.runs > 0 ? std::optional(variant.best) : std::nullopt,
-                               .excluded = variant.why});
+    choice.variants.push_back(
+        {.kernel = variant.name,
+         .selected = variant.program == program,
+         .runs = variant.times.count,
+         .least_time = variant.times.count > 0 ? std::optional(variant.best()) : std::nullopt,
+         .excluded = variant.why});
   return choice;
 }
 
@@ -138,21 +144,31 @@ std::string text(const VariantChoice& choice) {
          excluded;
 }
 
-std::shared_ptr<Trial> Trials::of(const Call& call, std::size_t device, const device::DeviceBase& base) {
+std::shared_ptr<Trial> Trials::of(const Call& call, std::size_t device, std::uint16_t group,
+                                  const device::DeviceBase& base) {
   const detail::Programs& programs = base::programs_of(call);
   Key key{device, programs.size()};
   key.reserve(key.size() + programs.size() + 1 + call.arguments().size());
-  for (std::size_t i = 0; i < programs.size(); ++i) key.push_back(programs[i]->id());
+  for (std::size_t i = 0; i < programs.size(); ++i) key.push_back(number_of_kernel(*programs[i]));
   key.push_back(size_class(call.items().count()));
-  for (std::size_t i = 0; i < call.arguments().size(); ++i)
-    key.push_back(size_class(call.arguments()[i].bytes().count));
+  Bytes bytes;
+  for (std::size_t i = 0; i < call.arguments().size(); ++i) {
+    const Bytes operand = call.arguments()[i].bytes();
+    key.push_back(size_class(operand.count));
+    bytes += operand;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = trials_.find(key); found != trials_.end()) return found->second;
   }
-  auto trial = std::make_shared<Trial>(programs, base);  // may open a compiler
+  TimeBook::Key kind{.size_class = static_cast<std::uint16_t>(size_class(bytes.count)), .group = group};
+  for (std::size_t i = 2 + programs.size(); i < key.size(); ++i) kind.kernels = combine(kind.kernels, key[i]);
+  auto trial = std::make_shared<Trial>(programs, base, kind, times_);  // may open a compiler
   const std::lock_guard lock(mutex_);
-  if (trials_.size() >= most_trials) trials_.clear();
+  if (trials_.size() >= most_trials) {
+    trials_.clear();
+    times_.forget_calls();
+  }
   return trials_.try_emplace(std::move(key), std::move(trial)).first->second;
 }
 

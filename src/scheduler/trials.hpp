@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "scheduler/time_book.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -30,12 +31,15 @@ std::optional<std::size_t> only_variant_on(const device::DeviceBase& device,
 /// The variants of one kernel, on one device, for work of one size. Each is run three times,
 /// alternating. A variant that took over twice the time of another in two runs each is not run
 /// again. The least time of a variant counts: other work on the device and loading, in the first
-/// run, only add to it.
+/// run, only add to it. The times are those of a book, so a variant that was measured on an equal
+/// device, or before its kernel was made again, is not measured again.
 /// Threads: thread-safe.
 class Trial {
  public:
-  /// The variants are those of `variants_on`.
-  Trial(const detail::Programs& programs, const device::DeviceBase& device);
+  /// The variants are those of `variants_on`. `kind`: of the calls, with a number for their shape
+  /// instead of their kernels. `times` outlives it.
+  Trial(const detail::Programs& programs, const device::DeviceBase& device, const TimeBook::Key& kind,
+        TimeBook& times);
 
   struct Selection {
     std::size_t program = 0;
@@ -54,16 +58,20 @@ class Trial {
   struct Measured {
     std::size_t program;
     std::string name;
-    std::uint32_t selected = 0;  // times selected for a timed run, failed jobs included
-    std::uint32_t runs = 0;      // completed timed runs
-    Duration best = Duration::max();
+    TimeBook::Key kind;
+    std::uint32_t selected = 0;               // times selected for a timed run, failed jobs included
+    Timing times = {};                        // of completed timed runs, as the book had them last
     std::optional<Error> why = std::nullopt;  // set if it is excluded
+
+    Duration best() const noexcept { return times.count > 0 ? times.least : Duration::max(); }
   };
+  void read_times() noexcept;
   Measured& variant_of(std::size_t program);
   std::size_t usable() const;
   bool has_run_left(const Measured& variant) const;
   bool is_open() const;
 
+  TimeBook& times_;
   mutable std::mutex mutex_;
   std::vector<Measured> variants_;
 };
@@ -76,24 +84,26 @@ struct Prepared {
 };
 
 /// All trials of a scheduler. Trials of destroyed kernels stay until there are 4096 trials; then
-/// all are removed.
+/// all are removed, and their times too.
 /// Threads: thread-safe.
 class Trials {
  public:
-  /// Returns the trial of `call` on device number `device`.
-  std::shared_ptr<Trial> of(const Call& call, std::size_t device, const device::DeviceBase& base);
+  /// `times` outlives it.
+  explicit Trials(TimeBook& times) noexcept : times_(times) {}
+
+  /// Returns the trial of `call` on device number `device`, one of a group of equal ones.
+  std::shared_ptr<Trial> of(const Call& call, std::size_t device, std::uint16_t group,
+                            const device::DeviceBase& base);
 
  private:
-  /// Device, ids of the programs, size classes of the grid and the operands.
+  /// Device, numbers of the kernels, size classes of the grid and the operands.
   using Key = std::vector<std::uint64_t>;
+  TimeBook& times_;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<Trial>> trials_;
 };
 
 /// Returns sentences about a choice; nothing if there is only one variant.
 std::string text(const VariantChoice& choice);
-
-/// Returns the quarter octave of `n`: 0 for 0 and 1, 4 for 2, 6 for 3, 8 to 11 for 4 to 7.
-std::uint32_t size_class(std::uint64_t n) noexcept;
 
 }  // namespace wye::scheduler

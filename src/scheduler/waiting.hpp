@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "scheduler/time_book.hpp"
+
 namespace wye::inline v0::scheduler {
 
 struct TagState;
@@ -41,7 +43,7 @@ struct Waiting {
   std::uint16_t place = on_threads;
   std::uint32_t entries = 0;   ///< made for it in lines: see `Ready::Entry`
   std::uint64_t sequence = 0;  ///< in the order of submission
-  std::uint64_t program = 0;   ///< the number of the program of its first call
+  std::uint64_t kernels = 0;   ///< `number_of_kernels`
   std::uint64_t movable = 0;   ///< bit `d`: device `d`, which is not of its line, can run it too
   Bytes size;                  ///< of its operands
   Instant submitted{};
@@ -49,12 +51,20 @@ struct Waiting {
   Instant due{};                      ///< its place in the order within its priority
   bool is_staged = false;             ///< one of the staged jobs of `place`
   Duration expected{};                ///< its run time, while its line expects it
-  Duration* mean_run_time = nullptr;  ///< of its kernel and size on devices of its line; null: not observed
+  TimeBook::Row* time_row = nullptr;  ///< of its kind on devices of its line; null: not observed
   TagState* tag_state = nullptr;      ///< null: nothing depends on its tag
   /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of
   /// a batch.
   Waiting* next_listed = nullptr;
   std::shared_ptr<Waiting> self_listed;  ///< while it is in one of these lists
+
+  /// Returns its kind on a group of equal devices.
+  TimeBook::Key kind(std::uint16_t group) const noexcept {
+    return {
+        .kernels = kernels, .size_class = static_cast<std::uint16_t>(size_class(size.count)), .group = group};
+  }
+  /// Returns the mean time of its kind; zero: it is not known.
+  Duration mean_time() const noexcept { return time_row ? time_row->mean() : Duration::zero(); }
 };
 
 }  // namespace wye::scheduler

@@ -1,7 +1,6 @@
 #include "silicon/slots.hpp"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "silicon/machine_share.hpp"
@@ -34,7 +33,7 @@ void Slots::update_limit_locked() noexcept {
   load_.most = limit != 0 ? limit : without_limit;
   if (follows_load != std::exchange(follows_load_, follows_load)) {
     load_.jobs = 0;
-    load_.shortest.clear();
+    load_.stretch = 0;
   }
   load_.now = follows_load ? std::min(load_.now, load_.most) : load_.most;
   missing_ = std::min(missing_, load_.now - 1);
@@ -60,11 +59,11 @@ void Slots::publish_rank_locked() noexcept {
   machine_->wait(first);
 }
 
-bool Slots::note_run(std::uint64_t work, Duration run_time) noexcept {
+bool Slots::note_run(double stretch) noexcept {
   constexpr std::uint32_t window = 16;
   const base::Lock lock = base::lock_soon(mutex_);
   const std::uint32_t before = limit_;
-  if (follows_load_) note_load_locked(work, run_time);
+  if (follows_load_) note_load_locked(stretch);
   if (missing_ > 0 && ++since_shortage_ >= window) {
     since_shortage_ = 0;
     --missing_;
@@ -90,18 +89,10 @@ bool Slots::note_shortage() noexcept {
 }
 
 /// Adjusts the number of slots that follow the load.
-void Slots::note_load_locked(std::uint64_t work, Duration run_time) noexcept {
+void Slots::note_load_locked(double of_job) noexcept {
   constexpr std::uint32_t window = 16, calm_windows = 16;
-  constexpr std::size_t most_works = 1024;
-  if (run_time <= Duration::zero()) return;
-  try {
-    if (load_.shortest.size() >= most_works) load_.shortest.clear();
-    Duration& shortest = load_.shortest.try_emplace(work, run_time).first->second;
-    shortest = std::min(run_time, shortest + shortest / 256);
-    load_.stretch += static_cast<double>(run_time.count()) / static_cast<double>(shortest.count());
-  } catch (const std::bad_alloc&) {  // the window is longer
-    return;
-  }
+  if (of_job <= 0) return;  // the window is longer
+  load_.stretch += of_job;
   load_.has_waited |= waiting_ != 0;
   if (++load_.jobs < window) return;
   const double stretch = std::exchange(load_.stretch, 0.0) / std::exchange(load_.jobs, 0u);

@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/gate.hpp"
@@ -81,14 +80,14 @@ class Slots {
   /// device and of `Wish::at_least`. `taker` outlives the result.
   std::shared_ptr<Member> join(SlotTaker& taker, Wish wish);
 
-  /// Adds the run time of a job to the load. `work` is equal for jobs that should take the same time. The stretch of a job is its
-  /// time divided by the shortest time of its work, which is forgotten slowly. After each window of 16 jobs:
+  /// Adds a job to the load. The stretch of a job is its run time divided by the least run time of such jobs; zero: it is not
+  /// known, and the job does not count. After each window of 16 jobs:
   ///   - the number of slots falls by one if the mean stretch exceeds 1.5;
   ///   - otherwise it rises by one if a request waited for a slot, and if it has not fallen in the last 16 windows.
   /// Without `Wish::follows_load` only slots that `note_shortage` took come back, one for each window.
   /// Source: the congestion window of TCP Vegas (Brakmo and Peterson, IEEE JSAC 1995). Returns true if the number has risen; the
   /// caller then calls `Member::serve`.
-  bool note_run(std::uint64_t work, Duration run_time) noexcept;
+  bool note_run(double stretch) noexcept;
   /// A job that has just ended its lease found no memory. From now on there are as many slots as
   /// are in use now, but at least one for a job beside the application's leases. A slot comes back
   /// with each window of jobs. Returns false, and changes nothing, if no lease for a job uses a
@@ -113,7 +112,7 @@ class Slots {
 
  private:
   void update_limit_locked() noexcept;
-  void note_load_locked(std::uint64_t work, Duration run_time) noexcept;
+  void note_load_locked(double of_job) noexcept;
   std::uint32_t limit_locked() const noexcept;
   /// Tells other processes the rank of the first request that waits, if this process may use a slot
   /// more.
@@ -132,13 +131,12 @@ class Slots {
   std::uint32_t missing_ = 0;         // slots that shortages of memory took, of those that there would be
   std::uint32_t since_shortage_ = 0;  // jobs of the window
   struct Load {
-    std::unordered_map<std::uint64_t, Duration> shortest;  // by work
-    double stretch = 0;                                    // sum of the window
-    std::uint32_t jobs = 0;                                // in the window
-    std::uint32_t calm = 0;                                // windows until it may rise
-    std::uint32_t most = 1;                                // slots
-    std::uint32_t now = 1;                                 // slots that follow the load
-    bool has_waited = false;                               // in the window
+    double stretch = 0;       // sum of the window
+    std::uint32_t jobs = 0;   // in the window
+    std::uint32_t calm = 0;   // windows until it may rise
+    std::uint32_t most = 1;   // slots
+    std::uint32_t now = 1;    // slots that follow the load
+    bool has_waited = false;  // in the window
   } load_;
 };
 

@@ -23,6 +23,7 @@ class CountingProgram final : public device::Program {
   std::string_view name() const noexcept override { return name_; }
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
+  const Digest& digest() const noexcept override { return key_; }
   std::optional<Error> refusal(const device::DeviceBase&) const override { return std::nullopt; }
   Result<Digest> key(const device::DeviceBase&) const override { return key_; }
   bool storable(const device::DeviceBase&) const noexcept override { return storable_; }

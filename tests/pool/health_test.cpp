@@ -30,7 +30,7 @@ struct Mortal {
   DeviceState state() const { return pool.silicon().at(0).devices.at(0); }
   /// Completes `count` jobs.
   void complete(int count) const {
-    for (int i = 0; i < count; ++i) base::state_of(pool)->note_run(0, 1, 1ms);
+    for (int i = 0; i < count; ++i) base::state_of(pool)->note_run(0, [] { return 1.0; });
   }
 
   ManualClock clock;

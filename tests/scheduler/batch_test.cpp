@@ -396,6 +396,7 @@ TEST_CASE("equal calls of a batchable kernel are one launch", "[scheduler]") {
   for (std::size_t i = 0; i < jobs; ++i) x.push_back(values(count));
   const auto product = weigh();
   REQUIRE(scheduler.run(product(x[0], weight, 1.0f, y[0])));
+  REQUIRE(scheduler.run(product(x[0], x[0], 1.0f, y[0])));  // less memory: another size
   waiting.device->hold();
   Ticket blocker = scheduler.submit(waiting.kernel(waiting.last, 2.0f));
   waiting.await_held(1);

@@ -115,18 +115,26 @@ TEST_CASE("jobs in flight on a device that is lost run on the next one, each onc
   const Scripted first = scripted("cuda:0"), second = scripted("vulkan:0");
   for (const Scripted& device : {first, second}) device->hold();
   Scheduler scheduler = test::scheduler_of({first, second}, {}, {.lanes_per_device = 4});
+  const auto scale = [](std::size_t i) {  // of another kernel each: no time is known
+    return Kernel<ReadWrite<float>, float>::make(
+               {.name = "scale " + std::to_string(i),
+                .sources = {host([](Range range, std::span<float> x, float factor) {
+                  for (const std::uint64_t at : range) x[at] *= factor;
+                })}})
+        .value();
+  };
   std::vector<float> busy(4, 1.0f);
   std::vector<Ticket> blockers;  // of the second device: otherwise jobs that wait for the first move there
   for (std::size_t i = 0; i < busy.size(); ++i)
     blockers.push_back(
-        scheduler.submit(test::host_scale()(std::span<float>(busy).subspan(i, 1), 2.0f), {.on = "vulkan:0"}));
+        scheduler.submit(scale(i)(std::span<float>(busy).subspan(i, 1), 2.0f), {.on = "vulkan:0"}));
   await([&] { return second->held() == busy.size(); });
   constexpr std::size_t jobs = 50;
   std::vector<float> x(jobs, 1.0f);
   std::vector<Ticket> tickets;
   std::atomic<int> settled{0};
   for (std::size_t i = 0; i < jobs; ++i) {
-    tickets.push_back(scheduler.submit(test::host_scale()(std::span<float>(x).subspan(i, 1), 2.0f)));
+    tickets.push_back(scheduler.submit(scale(4 + i)(std::span<float>(x).subspan(i, 1), 2.0f)));
     tickets.back().then([&](const Result<Outcome>&) { ++settled; });
   }
   await([&] { return first->held() == 4; });

@@ -16,9 +16,9 @@ using scheduler::decide_move;
 using scheduler::Move;
 using scheduler::on_threads;
 using scheduler::Ready;
-using scheduler::RunTimes;
 using scheduler::State;
 using scheduler::Table;
+using scheduler::TimeBook;
 using scheduler::Wait;
 using scheduler::Waiting;
 
@@ -57,7 +57,7 @@ struct Lines {
     job->priority = priority;
     job->movable = movable;
     job->sequence = ++last;
-    job->program = 7;
+    job->kernels = 7;
     ready.rank(*job);
     ready.push(job);
     return job;
@@ -75,7 +75,7 @@ struct Lines {
 
   std::uint64_t memory[8] = {};
   std::uint64_t last = 0;
-  RunTimes times;
+  TimeBook times;
   Table table;
   Ready ready;
 };
@@ -221,8 +221,11 @@ TEST_CASE("a fast device takes jobs of a slow one, and a slow one only what woul
   for (const bool is_first_slow : {true, false}) {
     INFO(is_first_slow);
     Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)});
-    RunTimes::note(*lines.times.of(7, 1, 0), is_first_slow ? 10ms : 1ms);
-    RunTimes::note(*lines.times.of(7, 2, 0), is_first_slow ? 1ms : 10ms);
+    const auto note = [&](std::uint16_t group, Duration took) {
+      lines.times.note(*lines.times.row({.kernels = 7, .group = group}), took, took, Instant());
+    };
+    note(1, is_first_slow ? 10ms : 1ms);
+    note(2, is_first_slow ? 1ms : 10ms);
     for (int i = 0; i < 16; ++i) lines.add(0, Priority::normal, 0b10);
     CHECK(lines.start() == Start{1, 0});
     if (is_first_slow) {

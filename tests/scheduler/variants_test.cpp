@@ -132,6 +132,22 @@ TEST_CASE("variants are timed separately per size of work", "[scheduler]") {
   CHECK(timed.runs.front() == 's');
 }
 
+TEST_CASE("variants of a kernel that is made again are not measured again", "[scheduler]") {
+  Timed timed;
+  Runtime runtime = timed.runtime();
+  std::vector<float> x(3, 0.0f);
+  const auto run = [&](Duration quick, int count) {
+    const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', quick)});
+    for (int i = 0; i < count; ++i) REQUIRE(runtime.run(on(either, x)));
+    return std::exchange(timed.runs, "");
+  };
+  CHECK(run(5ms, 7) == "sqsqsqq");
+  CHECK(run(5ms, 3) == "qqq");
+  const Doubling other = fastest_of(timed.kernel('s', 9ms), {timed.kernel('r', 5ms)});
+  for (int i = 0; i < 7; ++i) REQUIRE(runtime.run(on(other, x)));
+  CHECK(timed.runs.find("r") != std::string::npos);
+}
+
 TEST_CASE("the time of a variant does not contain the steps beside it", "[scheduler]") {
   Timed timed;
   const Doubling either = fastest_of(timed.kernel('s', 9ms), {timed.kernel('q', 5ms)});

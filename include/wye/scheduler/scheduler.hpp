@@ -116,8 +116,8 @@ struct SchedulerOptions {
   /// A job whose `JobOptions::start_by` cannot be reached fails as timed_out when it is ready to
   /// run, and does not wait until then. The estimate is low: the jobs that wait for the same device
   /// and would run before it, times their mean run time, divided by the jobs that run there at a
-  /// time. The mean is of jobs of the same kernel and, to a power of two, the same size on that
-  /// device; the latest count most. Jobs that run already, and kernels that have not completed
+  /// time. The mean is of jobs of the same kernel and, to a quarter of an octave, the same size on
+  /// that device; the latest count most. Jobs that run already, and kernels that have not completed
   /// there, count for nothing.
   bool refuse_unreachable = false;
   std::vector<TagOptions> tags = {};

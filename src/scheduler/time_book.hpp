@@ -1,0 +1,108 @@
+#pragma once
+/// How long jobs and kernels take.
+#include <wye/base/clock.hpp>
+#include <wye/scheduler/job.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+namespace wye::inline v0::scheduler {
+
+/// Returns the quarter octave of `n`: 0 for 0 and 1, 4 for 2, 6 for 3, 8 to 11 for 4 to 7.
+std::uint32_t size_class(std::uint64_t n) noexcept;
+
+/// Returns a number for the kernels of the calls of a job, in their order: a part of
+/// `Program::digest`, so kernels that are made again have the same number. They have another one if
+/// their elements are of another type, because a digest contains the types of all parameters.
+std::uint64_t number_of_kernels(const Job& job) noexcept;
+/// Returns the number of one kernel.
+std::uint64_t number_of_kernel(const device::Program& program) noexcept;
+/// Returns a number that differs, almost surely, for other numbers and for another order of them.
+constexpr std::uint64_t combine(std::uint64_t first, std::uint64_t second) noexcept {
+  const std::uint64_t mixed = (first ^ (second + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd;
+  return mixed ^ mixed >> 32;
+}
+
+/// The mean, the spread and the least of some times. The first time is the mean. Each later one is
+/// an eighth of it, so earlier ones are forgotten exponentially. After eight times, each counts as at
+/// most twice the mean and eight times the spread: one outlier moves the mean by an eighth of it, and
+/// by the spread. The spread rises with it, so a lasting change counts in full after a few times.
+/// Threads: a value.
+struct Timing {
+  Duration mean{};          ///< zero: no time is known
+  Duration spread{};        ///< the mean distance of a time from the mean of those before it
+  Duration least{};         ///< after the first eight it rises by 1/256 with each time
+  std::uint32_t count = 0;  ///< of the times
+
+  void note(Duration took) noexcept;
+};
+
+/// Keeps the times of jobs by kind: their kernels, the size of their operands to a quarter of an
+/// octave, and their group of equal devices. An octave would be too wide: the times of products of
+/// matrices differ in it by a factor of 2.8, which is no spread of one kind. Also keeps the times of
+/// calls that were timed alone, to compare variants.
+/// Rows are never removed: jobs refer to them. Beyond `most` kinds no further one gets a row.
+/// Threads: thread-safe. Its mutex is a leaf. `Row::mean` takes no lock.
+class TimeBook {
+ public:
+  struct Key {
+    std::uint64_t kernels = 0;     ///< `number_of_kernels`; of a call, combined with its shape
+    std::uint16_t size_class = 0;  ///< of the bytes of all operands
+    std::uint16_t group = 0;       ///< of equal devices: the place of the first one
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  /// The times of one kind.
+  struct Times {
+    Timing held;     ///< from the start of a job to its end, without builds
+    Timing run;      ///< of these, the times without transfers and waits for a lane
+    Instant last{};  ///< when the last job of the kind ended
+  };
+  /// A kind in a book. It does not move.
+  class Row {
+   public:
+    /// Returns the mean of `Times::held`; zero: it is not known.
+    Duration mean() const noexcept { return Duration(mean_.load(std::memory_order_relaxed)); }
+
+   private:
+    friend class TimeBook;
+    Times times_;
+    std::atomic<Duration::rep> mean_{0};
+  };
+
+  explicit TimeBook(std::size_t most = 65'536) noexcept : most_(most) {}
+
+  /// Returns the row of a kind, which lives as long as the book. Null: the book is full and has none
+  /// of this kind, or there is no memory for it.
+  Row* row(const Key& key) noexcept;
+  /// Adds the times of a job that ended at `when`. `run`: nothing if it shared its submission with
+  /// others.
+  void note(Row& row, Duration held, std::optional<Duration> run, Instant when) noexcept;
+  /// Returns the times of a row.
+  Times read(const Row& row) const noexcept;
+  /// Returns the times of a kind; without a count if none is known.
+  Times find(const Key& key) const noexcept;
+
+  /// Adds the time of a call that ran alone, unless there is no memory for it.
+  void note_call(const Key& key, Duration took) noexcept;
+  /// Returns the times of such calls.
+  Timing find_call(const Key& key) const noexcept;
+  /// Removes the times of all calls.
+  void forget_calls() noexcept;
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return static_cast<std::size_t>(combine(key.kernels, std::uint64_t{key.size_class} << 16 | key.group));
+    }
+  };
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  std::unordered_map<Key, Row, Hash> rows_;
+  std::unordered_map<Key, Timing, Hash> calls_;
+};
+
+}  // namespace wye::scheduler

@@ -1,0 +1,242 @@
+// The times of jobs and kernels, by kind.
+#include "scheduler/time_book.hpp"
+
+#include <wye/kernel/kernel.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "silicon/slots.hpp"
+#include "support/catch.hpp"
+
+using namespace wye;
+using namespace std::chrono_literals;
+using scheduler::TimeBook;
+using scheduler::Timing;
+
+namespace {
+
+Timing timing_of(const std::vector<Duration>& times) {
+  Timing timing;
+  for (const Duration one : times) timing.note(one);
+  return timing;
+}
+
+template <class T>
+Job scaled(std::string name = "scale", std::string body = "x[0] *= s;", bool has_host = false) {
+  std::vector<T> x(8);
+  const std::string text = "extern \"C\" __global__ void scale(wye_span<T> x, T s) { " + body + " }";
+  std::vector<AnySource> sources;
+  const auto kernel =
+      has_host ? Kernel<ReadWrite<T>, T>::make(
+                     {.name = std::move(name),
+                      .sources = {CudaCpp{.text = text}, host([](Range range, std::span<T> all, T by) {
+                                    for (const std::uint64_t i : range) all[i] *= by;
+                                  })}})
+               : Kernel<ReadWrite<T>, T>::make({.name = std::move(name), .sources = {CudaCpp{.text = text}}});
+  return kernel.value()(x, T(2));
+}
+
+struct Taker final : silicon::SlotTaker {
+  void serve_waiting() noexcept override {}
+};
+
+}  // namespace
+
+TEST_CASE("the first time is the mean, and each later one an eighth of it", "[scheduler][times]") {
+  CHECK(timing_of({}).mean == 0ns);
+  const Timing one = timing_of({10ms});
+  CHECK(one.mean == 10ms);
+  CHECK(one.spread == 0ns);
+  CHECK(one.least == 10ms);
+  CHECK(one.count == 1);
+  CHECK(timing_of({10ms, 18ms}).mean == 11ms);
+  CHECK(timing_of({10ms, 18ms}).spread == 8ms);
+  CHECK(timing_of({10ms, 18ms, 3ms}).mean == 10ms);
+  CHECK(timing_of({10ms, 18ms, 3ms}).spread == 8ms);
+  CHECK(timing_of({0ns}).mean == 1ns);  // it is known
+  CHECK(timing_of({-5ms}).mean == 1ns);
+  CHECK(timing_of({Duration::max(), Duration::max()}).mean == std::chrono::hours(24 * 365));
+}
+
+TEST_CASE("earlier times are forgotten exponentially", "[scheduler][times]") {
+  Timing timing = timing_of(std::vector<Duration>(100, 8ms));
+  CHECK(timing.mean == 8ms);
+  CHECK(timing.spread == 0ns);
+  timing.note(16ms);
+  CHECK(timing.mean == 9ms);
+  CHECK(timing.spread == 1ms);
+  for (int i = 0; i < 100; ++i) timing.note(4ms);
+  CHECK(timing.mean < 4001us);
+  CHECK(timing.spread < 1us);
+  CHECK(timing.count == 201);
+}
+
+TEST_CASE("the spread is the mean distance of a time from the mean", "[scheduler][times]") {
+  Timing timing;
+  for (int i = 0; i < 200; ++i) timing.note(i % 2 == 0 ? 9ms : 11ms);
+  CHECK(timing.mean > 9800us);
+  CHECK(timing.mean < 10200us);
+  CHECK(timing.spread > 900us);
+  CHECK(timing.spread < 1200us);
+}
+
+TEST_CASE("one outlier moves the mean by an eighth and the spread, a lasting change in full",
+          "[scheduler][times]") {
+  Timing timing = timing_of(std::vector<Duration>(20, 10ms));
+  timing.note(30s);
+  CHECK(timing.mean <= 11250us);
+  for (int i = 0; i < 16; ++i) timing.note(10ms);
+  CHECK(timing.mean < 10200us);
+  for (int i = 0; i < 16; ++i) timing.note(100ms);
+  CHECK(timing.mean > 75ms);
+  for (int i = 0; i < 16; ++i) timing.note(10ms);
+  CHECK(timing.mean < 25ms);
+}
+
+TEST_CASE("the least time is forgotten slowly, but not before the ninth", "[scheduler][times]") {
+  CHECK(timing_of({9ms, 5ms, 7ms, 9ms, 9ms, 9ms, 9ms, 9ms}).least == 5ms);
+  Timing timing = timing_of({5ms});
+  for (int i = 0; i < 16; ++i) timing.note(9ms);
+  CHECK(timing.least > 5ms);
+  CHECK(timing.least < 5300us);
+  for (int i = 0; i < 300; ++i) timing.note(9ms);
+  CHECK(timing.least == 9ms);
+}
+
+TEST_CASE("a kernel that is made again has the same number, another kernel has not", "[scheduler][times]") {
+  const auto number = [](const Job& job) { return scheduler::number_of_kernels(job); };
+  const std::uint64_t first = number(scaled<float>());
+  CHECK(number(scaled<float>()) == first);
+  CHECK(number(scaled<double>()) != first);  // the text is the same
+  CHECK(number(scaled<std::int32_t>()) != first);
+  CHECK(number(scaled<float>("other")) != first);
+  CHECK(number(scaled<float>("scale", "x[0] += s;")) != first);
+  const std::uint64_t with_function = number(scaled<float>("scale", "x[0] *= s;", true));
+  CHECK(with_function != first);
+  CHECK(number(scaled<float>("scale", "x[0] *= s;", true)) == with_function);
+}
+
+TEST_CASE("the number of several kernels depends on their order", "[scheduler][times]") {
+  std::vector<float> x(8);
+  const auto a =
+      Kernel<ReadWrite<float>>::make({.name = "a", .sources = {host([](Range, std::span<float>) {})}});
+  const auto b =
+      Kernel<ReadWrite<float>>::make({.name = "b", .sources = {host([](Range, std::span<float>) {})}});
+  const auto number = [&](const auto& first, const auto& second) {
+    return scheduler::number_of_kernels(
+        Job::sequence("two", workload_types::custom, (*first)(x), {(*second)(x)}));
+  };
+  CHECK(number(a, b) == number(a, b));
+  CHECK(number(a, b) != number(b, a));
+  CHECK(number(a, a) != number(a, b));
+  CHECK(number(a, a) != scheduler::number_of_kernels((*a)(x)));
+  CHECK(scheduler::number_of_kernels(
+            Job::failed("none", workload_types::custom, Error(Errc::internal, ""))) == 0);
+}
+
+TEST_CASE("kernels, sizes and devices have rows of their own", "[scheduler][times]") {
+  TimeBook book;
+  const TimeBook::Key key{.kernels = 7, .size_class = 40, .group = 1};
+  TimeBook::Row* const row = book.row(key);
+  REQUIRE(row);
+  CHECK(row->mean() == 0ns);
+  CHECK(book.find(key).held.count == 0);
+  book.note(*row, 10ms, 8ms, Instant(1s));
+  book.note(*row, 18ms, std::nullopt, Instant(2s));
+  CHECK(book.row(key) == row);
+  CHECK(row->mean() == 11ms);
+  const TimeBook::Times times = book.find(key);
+  CHECK(times.held.mean == 11ms);
+  CHECK(times.held.count == 2);
+  CHECK(times.run.mean == 8ms);
+  CHECK(times.run.count == 1);
+  CHECK(times.last == Instant(2s));
+  CHECK(book.read(*row).held.mean == 11ms);
+  for (const TimeBook::Key& other : {TimeBook::Key{.kernels = 8, .size_class = 40, .group = 1},
+                                     TimeBook::Key{.kernels = 7, .size_class = 41, .group = 1},
+                                     TimeBook::Key{.kernels = 7, .size_class = 40, .group = 2}}) {
+    CHECK(book.find(other).held.count == 0);
+    CHECK(book.row(other) != row);
+    CHECK(book.row(other)->mean() == 0ns);
+  }
+}
+
+TEST_CASE("a full book adds no kind and keeps those that it has", "[scheduler][times]") {
+  TimeBook book(2);
+  const TimeBook::Key first{.kernels = 1}, second{.kernels = 2}, third{.kernels = 3};
+  TimeBook::Row* const row = book.row(first);
+  REQUIRE(row);
+  REQUIRE(book.row(second));
+  CHECK(book.row(third) == nullptr);
+  CHECK(book.find(third).held.count == 0);
+  book.note(*row, 3ms, 3ms, Instant());
+  CHECK(book.row(first) == row);
+  CHECK(book.find(first).held.mean == 3ms);
+}
+
+TEST_CASE("calls have times of their own, which can be forgotten", "[scheduler][times]") {
+  TimeBook book;
+  const TimeBook::Key key{.kernels = 1};
+  CHECK(book.find_call(key).count == 0);
+  book.note_call(key, 4ms);
+  book.note_call(key, 2ms);
+  CHECK(book.find_call(key).least == 2ms);
+  CHECK(book.find_call(key).count == 2);
+  CHECK(book.find(key).held.count == 0);
+  TimeBook::Row* const row = book.row(key);
+  book.note(*row, 9ms, 9ms, Instant());
+  book.forget_calls();
+  CHECK(book.find_call(key).count == 0);
+  CHECK(row->mean() == 9ms);
+}
+
+TEST_CASE("threads share a book", "[scheduler][times]") {
+  constexpr std::uint64_t kinds = 50;
+  constexpr int threads = 4, rounds = 200;
+  TimeBook book;
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t)
+    all.emplace_back([&] {
+      for (int i = 0; i < rounds; ++i)
+        for (std::uint64_t k = 0; k < kinds; ++k) {
+          TimeBook::Row* const row = book.row({.kernels = k});
+          book.note(*row, Duration(1 + k), Duration(1 + k), Instant());
+          if (row->mean() != Duration(1 + k)) std::terminate();
+          book.note_call({.kernels = k}, Duration(1 + k));
+        }
+    });
+  for (std::thread& one : all) one.join();
+  for (std::uint64_t k = 0; k < kinds; ++k) {
+    CHECK(book.find({.kernels = k}).held.count == threads * rounds);
+    CHECK(book.find_call({.kernels = k}).count == threads * rounds);
+  }
+}
+
+TEST_CASE("stretches of the least times of a book move the slots of a processor", "[scheduler][times]") {
+  Taker taker;
+  silicon::Slots slots(4);
+  const auto member = slots.join(taker, {.follows_load = true});
+  TimeBook book;
+  const auto run = [&](std::uint64_t kernel, Duration took) {
+    TimeBook::Row* const row = book.row({.kernels = kernel});
+    book.note(*row, took, took, Instant());
+    return slots.note_run(static_cast<double>(took.count()) /
+                          static_cast<double>(book.read(*row).run.least.count()));
+  };
+  // Jobs of different lengths are not counted as stretched.
+  for (std::uint64_t i = 0; i < 10'000; ++i) (void)run(i % 100, Duration(1 + 1000 * (i % 100)));
+  CHECK(slots.limit() == 4);
+  for (int i = 0; i < 16; ++i) (void)run(1000, 1ms);
+  for (int i = 0; i < 16 * 3; ++i) (void)run(1000, 10ms);
+  CHECK(slots.limit() == 1);
+  member->wait(Instant(1ns));
+  for (int i = 0; i < 16 * 300; ++i) (void)run(1000, 10ms);
+  CHECK(slots.limit() == 4);  // the short ones are forgotten
+  member->leave();
+}
