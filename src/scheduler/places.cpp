@@ -46,6 +46,14 @@ void Places::pause(MemoryPause& pause, Instant until) noexcept {
   pause.until = until;
 }
 
+void Places::refuse(std::uint16_t place, bool is_of_group, Instant until) noexcept {
+  Place& here = all_[place];
+  const auto may_take = [&](const Place& other) {
+    return &other != &here && other.shares && other.group == here.group && !other.refusal.until;
+  };
+  if (!is_of_group || std::any_of(all_.begin(), all_.end(), may_take)) pause(here.refusal, until);
+}
+
 void Places::resume(MemoryPause& pause) noexcept {
   if (!pause.until) return;
   pause.until.reset();

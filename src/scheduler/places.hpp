@@ -68,6 +68,10 @@ class Places {
   std::uint32_t blocked() const noexcept { return blocked_; }
 
   void pause(MemoryPause& pause, Instant until) noexcept;
+  /// Has a place take no job that it shares until `until`, because it has refused one. The last place
+  /// of a group that takes such jobs goes on with those of its group (`is_of_group`): each of them
+  /// leaves for its next device, and none waits for the places that pause.
+  void refuse(std::uint16_t place, bool is_of_group, Instant until) noexcept;
   void resume(MemoryPause& pause) noexcept;
   bool has_pauses() const noexcept { return paused_ > 0; }
   /// Resumes the places whose time has come.

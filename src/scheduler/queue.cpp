@@ -153,9 +153,13 @@ std::uint16_t Core::line_of(Record& record) const {
   }
   const auto home = record.job.is_build() ? std::nullopt : placer_.find_home(record);
   if (!home) return on_threads;
-  if (!home->is_shared) return static_cast<std::uint16_t>(1 + home->device);
+  const std::span<const Choice> choices = record.row->choices;
+  const std::size_t group = choices[home->device].equal;
+  // Otherwise a device of the group, which has taken the job and refused it, could take it again.
+  const bool is_left = record.place != on_threads && choices[record.place - 1u].equal == group;
+  if (!home->is_shared || is_left) return static_cast<std::uint16_t>(1 + home->device);
   record.movable = home->movable;
-  return ready_.shared_line(record.row->choices[home->device].equal);
+  return ready_.shared_line(group);
 }
 
 /// Wakes or starts a worker if there is work, and unlocks. Each worker does the same before it runs

@@ -168,7 +168,9 @@ bool Core::leave_place(Record& record, std::size_t next, bool detaches) noexcept
       });
   if (is_refused) {
     const base::Lock lock = base::lock_soon(mutex_);
-    ready_.places().pause(ready_.places()[record.place].refusal, Clock::steady().now() + pause);
+    Places& places = ready_.places();
+    const bool is_of_group = record.line == ready_.shared_line(places[record.place].group - 1u);
+    places.refuse(record.place, is_of_group, Clock::steady().now() + pause);
   }
   const Instant started = std::exchange(record.started, {});
   if (requeue(record)) return true;

@@ -248,7 +248,7 @@ TEST_CASE("a device that has refused a job takes none that it shares for a while
   Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)});
   lines.add(0), lines.add(0), lines.add_to(1);
   const Instant until = Instant() + 100ms;
-  lines.ready.places().pause(lines.ready.places()[1].refusal, until);
+  lines.ready.places().refuse(1, true, until);
   CHECK(lines.start() == Start{1, 1});
   CHECK(lines.start() == Start{3, 0});  // is bound to it
   lines.end(0);
@@ -258,6 +258,27 @@ TEST_CASE("a device that has refused a job takes none that it shares for a while
   CHECK(lines.start() == none);
   lines.ready.resume_due(until);
   CHECK(lines.start() == Start{2, 0});
+}
+
+TEST_CASE("if all devices of a group refuse jobs, the last one goes on with those of its group",
+          "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1), gpu("vulkan", "A2", 2)});
+  const Instant until = Instant() + 100ms;
+  lines.ready.places().refuse(2, true, until);
+  lines.ready.places().refuse(1, true, until);
+  lines.ready.places().refuse(3, true, until);  // it is alone in its group
+  lines.add(0), lines.add(2), lines.add(0);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == Start{2, 2});
+  CHECK(lines.start() == none);
+  lines.end(0);
+  CHECK(lines.start() == Start{3, 0});
+  lines.end(0), lines.end(2);
+  lines.ready.places().refuse(3, false, until);  // a job that came from others would come again
+  lines.add(2);
+  CHECK(lines.start() == none);
+  lines.ready.resume_due(until);
+  CHECK(lines.start() == Start{4, 2});
 }
 
 TEST_CASE("the last job is one of any line, and jobs that are staged count", "[scheduler]") {
