@@ -33,6 +33,7 @@ struct Waiting {
       : devices(std::move(others)) {
     devices.insert(devices.begin(), device);
     options.clock = &clock;
+    if (options.batch_limit == SchedulerOptions().batch_limit) options.batch_limit = test::shares_submissions;
     options.committed_per_lane = stages ? 2 : 1;  // a job that is being staged joins no batch
     machine.emplace(devices, std::move(options), 1u);
     for (std::size_t i = 1; i < devices.size(); ++i) {  // otherwise jobs that wait run there
@@ -160,7 +161,7 @@ TEST_CASE("a job that has a lane is not submitted with others", "[scheduler]") {
   Waiting waiting;
   waiting.device->release();
   REQUIRE(waiting.blocker->wait());
-  Machine wide({waiting.device}, {.clock = &waiting.clock}, 4);
+  Machine wide({waiting.device}, {.batch_limit = test::shares_submissions, .clock = &waiting.clock}, 4);
   std::vector<float> x = {1.0f};
   REQUIRE(wide.scheduler.run(waiting.kernel(x, 2.0f)));
   waiting.device->hold();

@@ -32,7 +32,7 @@ namespace {
 struct Path {
   std::uint32_t lanes_per_device = 4;
   std::uint32_t committed_per_lane = 2;
-  std::uint32_t batch_limit = 64;
+  std::uint32_t batch_limit = test::shares_submissions;
 };
 
 /// Opens a scheduler over the devices of a runtime and two scripted devices of `backend`.

@@ -39,6 +39,11 @@ class Builder final : public device::ExecutableProvider {
   const Clock& clock_;
 };
 
+/// The `batch_limit` of tests whose jobs share submissions. By default the jobs of the schedulers
+/// below have submissions of their own, because tests count these: once a kernel has completed, its
+/// jobs share a submission if one more of them waits than lanes are free.
+inline constexpr std::uint32_t shares_submissions = 63;
+
 /// Opens a scheduler on `pool`; jobs of `workload_types::custom` try `devices` in their order.
 inline Scheduler scheduler_on(const ContextPool& pool, const std::vector<Scripted>& devices,
                               SchedulerOptions options) {
@@ -47,6 +52,7 @@ inline Scheduler scheduler_on(const ContextPool& pool, const std::vector<Scripte
     for (const Scripted& device : devices) row.backends.push_back(device->info().backend);
     options.preferences.push_back(row);
   }
+  if (options.batch_limit == SchedulerOptions().batch_limit) options.batch_limit = 1;
   const Clock& clock = options.clock ? *options.clock : Clock::steady();
   return scheduler::open(pool, std::make_shared<Builder>(clock), std::move(options)).value();
 }

@@ -162,7 +162,7 @@ void check_settlements(int jobs_each) {
   b->set_script(fails_one_of(31, steps));
   c->set_script(fails_one_of(101, steps));
   {
-    test::Machine machine({a, b, c});
+    test::Machine machine({a, b, c}, {.batch_limit = test::shares_submissions});
     {
       Storm storm(machine, 8, jobs_each);
       storm.join();
@@ -270,7 +270,8 @@ TEST_CASE("jobs of eight threads settle once each, with a delay at each point of
       StormOptions options{.have_limits = true};
       if (window == Window::kernel) options.in_kernel = [&] { delay.act(); };
       if (window == Window::continuation) options.in_continuation = [&] { delay.act(); };
-      test::Machine machine({a, b}, {.clock = window == Window::reading_of_clock ? &clock : nullptr});
+      test::Machine machine({a, b}, {.batch_limit = test::shares_submissions,
+                                     .clock = window == Window::reading_of_clock ? &clock : nullptr});
       std::optional<HoldsNowAndThen> holds_a, holds_b;
       if (window == Window::in_flight) holds_a.emplace(a), holds_b.emplace(b);
       Storm storm(machine, 8, test::rounds(100), options);
@@ -292,7 +293,9 @@ TEST_CASE("jobs that are staged on devices that fail at random each settle exact
   a->set_script(fails_one_of(31, steps));
   b->set_script(fails_one_of(101, steps));
   {
-    test::Machine machine({a, b}, {.committed_per_lane = 4, .refuse_unreachable = true}, 1);
+    test::Machine machine(
+        {a, b},
+        {.committed_per_lane = 4, .batch_limit = test::shares_submissions, .refuse_unreachable = true}, 1);
     Storm storm(machine, 4, test::rounds(5000));
     storm.join();
     CHECK(storm.settled_other_than_once() == 0);
@@ -313,7 +316,7 @@ TEST_CASE("jobs that are staged on devices that fail at random each settle exact
 TEST_CASE("jobs on devices that are lost one after the other each settle exactly once", "[scheduler]") {
   for (int round = 0; round < test::rounds(40); ++round) {
     const std::vector<Scripted> devices{scripted("cuda:0"), scripted("vulkan:0"), scripted("vulkan:1")};
-    test::Machine machine(devices);
+    test::Machine machine(devices, {.batch_limit = test::shares_submissions});
     Storm storm(machine, 4, 100);
     for (const Scripted& device : devices) {
       while (device->count(Step::submit) < 20 && machine.scheduler.metrics().submitted < storm.jobs())
@@ -333,7 +336,7 @@ TEST_CASE("jobs of a scheduler that closes while devices fail each settle exactl
     const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
     a->set_script(fails_one_of(3, steps));
     b->set_script(fails_one_of(5, steps));
-    test::Machine machine({a, b});
+    test::Machine machine({a, b}, {.batch_limit = test::shares_submissions});
     Storm storm(machine, 4, 100);
     while (machine.scheduler.metrics().submitted < 10u * static_cast<unsigned>(round) % 300)
       std::this_thread::yield();
