@@ -89,15 +89,8 @@ Digest kernel_digest(std::string_view name, const ParamSchema& schema, std::span
   return hasher.finish();
 }
 
-Digest function_digest(std::string_view language, const std::type_info& type, Extent3 tile) {
-  return Hasher()
-      .add("wye function")
-      .add(language)
-      .add(std::string_view(type.name()))
-      .add(tile.x)
-      .add(tile.y)
-      .add(tile.z)
-      .finish();
+Digest function_digest(std::string_view language, std::uint64_t type, Extent3 tile) {
+  return Hasher().add("wye function").add(language).add(type).add(tile.x).add(tile.y).add(tile.z).finish();
 }
 
 Digest host_key(std::uint64_t program_id) { return Hasher().add("wye host").add(program_id).finish(); }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <typeinfo>
 
 #include "base/digest.hpp"
 #include "device/artefact.hpp"
@@ -52,8 +51,9 @@ Digest target_key(const Digest& source, std::string_view compiler, std::string_v
 
 /// Returns the digest of a kernel, of which `sources` are digests of its sources.
 Digest kernel_digest(std::string_view name, const ParamSchema& schema, std::span<const Digest> sources);
-/// Returns the digest of a function of the application, which is a source.
-Digest function_digest(std::string_view language, const std::type_info& type, Extent3 tile);
+/// Returns the digest of a function of the application, which is a source. `type`: a number of its
+/// type in this process.
+Digest function_digest(std::string_view language, std::uint64_t type, Extent3 tile);
 
 /// Returns the key of a host function. Its code cannot be digested, so the id of its program
 /// identifies it in this process.

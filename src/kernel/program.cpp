@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <typeinfo>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -40,16 +40,21 @@ std::string launch_options(const Source& source) {
   return options;
 }
 
+/// Returns a number of the type of an object in this process: the address of its virtual functions,
+/// with which it begins (Itanium C++ ABI). Its type has no other name if the application is compiled
+/// without RTTI.
+template <class T>
+std::uint64_t type_of(const T& object) noexcept {
+  static_assert(std::is_polymorphic_v<T>);
+  std::uintptr_t functions = 0;
+  std::memcpy(&functions, static_cast<const void*>(&object), sizeof functions);
+  return functions;
+}
+
 /// Returns the digest of a source with a key, which is the same in later programs of the same source.
 Digest lasting_digest(const Digest& key, const device::Artefact* ready) {
-  if (ready && ready->host) {
-    const device::HostCode& code = *ready->host;
-    return function_digest("host", typeid(code), ready->tile);
-  }
-  if (ready && ready->native) {
-    const device::NativeCode& code = *ready->native;
-    return function_digest("native", typeid(code), ready->tile);
-  }
+  if (ready && ready->host) return function_digest("host", type_of(*ready->host), ready->tile);
+  if (ready && ready->native) return function_digest("native", type_of(*ready->native), ready->tile);
   return key;
 }
 
