@@ -1,7 +1,6 @@
 // Places and runs one job.
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <new>
 #include <optional>
 #include <utility>

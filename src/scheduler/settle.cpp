@@ -1,6 +1,4 @@
 // The end of a job: its result, its arrays, its followers and the functions of its ticket.
-#include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "base/internals.hpp"

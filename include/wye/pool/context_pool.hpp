@@ -330,10 +330,10 @@ class WYE_API ContextPool {
   /// Opens every usable device of `options.backends`.
   /// Errors: invalid_argument (an option out of range), not_found (a backend that this build does
   ///         not have, with those that it has), unavailable (no usable device, with the reason for
-  ///         each; no thread for `on_switch` or `on_pressure`), unsupported (these headers are of another version than the library). With
-  ///         `Share::machine` also: io (its folder or file cannot be used), corrupt (the file is
-  ///         damaged), unsupported (the file is of another version), unavailable (128 processes
-  ///         share the processor).
+  ///         each; no thread for `on_switch` or `on_pressure`), unsupported (these headers are of
+  ///         another version than the library). With `Share::machine` also: io (its folder or file
+  ///         cannot be used), corrupt (the file is damaged), unsupported (the file is of another
+  ///         version), unavailable (128 processes share the processor).
   static Result<ContextPool> open(PoolOptions options = {},
                                   Headers headers = {header_version, sizeof(PoolOptions)});
 
