@@ -5,22 +5,81 @@
 #include <utility>
 #include <vector>
 
-#include "base/process.hpp"
 #include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "scheduler/core.hpp"
 #include "scheduler/followers.hpp"
+#include "scheduler/plan.hpp"
 
 namespace wye::inline v0::scheduler {
+namespace {
+
+constexpr std::size_t most_kept_records = 1024;
+
+/// Returns why the options of a run are wrong, if they are.
+std::optional<Error> option_error(const JobOptions& options, const PlanState& plan) {
+  const std::string_view wrong = !options.on.empty() ? "on"
+                                 : options.fallback  ? "fallback"
+                                 : options.type      ? "type"
+                                                     : "";
+  if (wrong.empty()) return std::nullopt;
+  return base::invalid(
+      base::text("The option '{}' is set for a run of graph '{}'; it is an option of "
+                 "Graph::compile.",
+                 wrong, plan.name));
+}
+
+}  // namespace
+
+Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableProvider> provider,
+           SchedulerOptions options)
+    : records_(new base::BlockPool(most_kept_records)),
+      completions_(new base::BlockPool(most_kept_records)),
+      dependencies_(new base::BlockPool(most_kept_records)),
+      parts_(std::move(pool), std::move(provider), std::move(options),
+             [this](const Table& table) { queue_.add_places(table); }),
+      queue_(parts_, runner_),
+      runner_(parts_, queue_),
+      refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
+               Job::failed("job", workload_types::custom, parts_.spare.out_of_memory)) {
+  refused_.state = State::settled;
+  refused_.is_settled = true;
+  refused_.error = parts_.spare.out_of_memory;
+}
+
+Core::~Core() = default;
 
 std::shared_ptr<Record> Core::accept(Job&& job, const JobOptions& options) noexcept {
   try {
     return make_record(std::move(job), options);
   } catch (const std::bad_alloc&) {
-    const base::Lock lock = base::lock_soon(mutex_);
-    ledger_.note_submission();
-    ledger_.note_without_result(nullptr);
-    return std::shared_ptr<Record>(shared_from_this(), &refused_);
+    return without_memory();
+  }
+}
+
+std::shared_ptr<Record> Core::without_memory() noexcept {
+  queue_.note_without_memory();
+  return {shared_from_this(), &refused_};
+}
+
+std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
+                                     const JobOptions& options) noexcept {
+  try {
+    // A lock of the plan may be held for ever there. Every call on the ticket returns this error.
+    if (origin_.is_inherited()) return make_record(Job(plan->job), options);
+    auto wrong = option_error(options, *plan);
+    auto record =
+        make_record(wrong ? Job::failed(plan->name, plan->type, *std::move(wrong)) : Job(plan->job), options);
+    record->fallback = plan->fallback;
+    const std::shared_ptr<const PlanSnapshot> snapshot = plan->current();
+    record->plan_run = std::make_unique<PlanRun>(PlanRun{plan, snapshot, snapshot->arrays});
+    record->size = snapshot->arrays->size;
+    record->borrows = plan->borrows;
+    record->uses_arrays = plan->order || !snapshot->arrays->uses.empty();
+    if (record->uses_arrays) make_dependencies(*record);
+    return record;
+  } catch (const std::bad_alloc&) {
+    return without_memory();
   }
 }
 
@@ -29,12 +88,12 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   auto record = std::allocate_shared<Record>(base::BlockAllocator<Record>(*records_), shared_from_this(),
                                              std::move(job));
   const Job& kept = record->job;
-  record->submitted = clock_->now();
+  record->submitted = parts_.clock.now();
   if (!options.tag.empty() || !options.on.empty()) record->set_labels(options.tag, options.on);
   record->priority = options.priority;
-  record->fallback = options.fallback.value_or(options_.fallback);
+  record->fallback = options.fallback.value_or(parts_.options.fallback);
   record->start_by = options.start_by.at(record->submitted);
-  record->time_limit = options.time_limit.value_or(options_.job_time_limit);
+  record->time_limit = options.time_limit.value_or(parts_.options.job_time_limit);
   record->has_own_limits = !options.start_by.is_never() || options.time_limit;
   record->size = flight::size_of(kept);
   record->row = &preferred(kept.type(), record->size);
@@ -59,44 +118,6 @@ void Core::make_dependencies(Record& record) {
   if (record.uses_arrays && !record.completion) record.completion = make_completion();
 }
 
-/// Keeps the number of waiting jobs below its limit: waits, refuses `record` or drops another job,
-/// as `when_full` says. Releases `lock` meanwhile. Returns the error of a job that is refused.
-std::optional<Error> Core::make_room(base::Lock& lock, const Record& record) noexcept {
-  const auto has_room = [&] { return closing_ || queued_ < options_.max_queued; };
-  if (options_.when_full == WhenFull::wait && !has_room()) {
-    ++waiting_for_room_;
-    const bool in_time = room_.wait(lock, *clock_, record.start_by, has_room);
-    --waiting_for_room_;
-    if (in_time) return std::nullopt;
-    return error_or(spare_.timed_out, [&] {
-      return Error(
-          Errc::timed_out,
-          base::text("{} did not start in time: the limit of waiting jobs was reached (max_queued = {}).",
-                     record.subject(), options_.max_queued));
-    });
-  }
-  while (!has_room()) {
-    const std::shared_ptr<Record> last = options_.when_full == WhenFull::drop_lowest
-                                             ? std::static_pointer_cast<Record>(ready_.take_last(record))
-                                             : nullptr;
-    if (!last)
-      return error_or(spare_.full, [&] {
-        return Error(Errc::over_budget,
-                     base::text("{} was refused: the limit of waiting jobs is reached (max_queued = {}).",
-                                record.subject(), options_.max_queued));
-      });
-    lock.unlock();
-    settle(*last, State::queued, error_or(spare_.full, [&] {
-      return Error(
-          Errc::over_budget,
-          base::text("{} was dropped for {}: the limit of waiting jobs is reached (max_queued = {}).",
-                     last->subject(), record.object(), options_.max_queued));
-    }));
-    lock.lock();
-  }
-  return std::nullopt;
-}
-
 /// Checks a record, has it follow the jobs of `JobOptions::after`, and finds its line. Returns its
 /// error.
 std::optional<Error> Core::examine(Record& record) noexcept {
@@ -105,13 +126,13 @@ std::optional<Error> Core::examine(Record& record) noexcept {
     if (auto checked = flight::check_operands(record.job); !checked && !error)
       error = std::move(checked).error();
   } catch (const std::bad_alloc&) {
-    error = spare_.out_of_memory;
+    error = parts_.spare.out_of_memory;
   }
   if (!error && record.dependencies && !record.dependencies->after.empty())
-    if (auto ok = follow_jobs(record, spare_); !ok) error = std::move(ok).error();
+    if (auto ok = follow_jobs(record, parts_.spare); !ok) error = std::move(ok).error();
   try {
-    record.line = line_of(record);
-    record.may_share = !error && may_share(record);
+    record.line = runner_.line_of(record);
+    record.may_share = !error && runner_.may_share(record);
   } catch (const std::bad_alloc&) {  // any line serves: the devices are considered again when the job runs
   }
   return error;
@@ -125,43 +146,25 @@ base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) n
   Record::Dependencies* const dependencies = record->dependencies.get();
   // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the
   // other.
-  base::Lock lock = base::lock_soon(mutex_);
-  try {
-    record->tag_state = ready_.tags().enter(record->tag());
-  } catch (const std::bad_alloc&) {
-    error = spare_.out_of_memory;
-  }
-  if (is_bounded && !error) error = make_room(lock, *record);
-  record->sequence = ++sequence_;
-  ledger_.note_submission();
-  ++queued_;
-  try {
-    record->type_metrics = &ledger_.row_of(record->job.type());
-  } catch (const std::bad_alloc&) {
-    error = spare_.out_of_memory;
-  }
-  if (closing_)
-    error = error_or(spare_.closed, [&] {
-      return Error(Errc::closed,
-                   base::text("{} was submitted after the scheduler was closed.", record->subject()));
-    });
+  base::Lock lock = queue_.hold();
+  error = queue_.enter(lock, *record, is_bounded, std::move(error));
   // The outputs of a job that is refused fail in its turn: a job after it must not read old contents.
   if (record->uses_arrays) {
-    auto followed = follow_arrays(*record, *pool_, spare_, error.has_value());
+    auto followed = follow_arrays(*record, *parts_.pool, parts_.spare, error.has_value());
     if (!followed && !error) error = std::move(followed).error();
   }
   if (!dependencies || dependencies->predecessors.empty()) {
     if (!error && (!dependencies || dependencies->after.empty())) return lock;
     lock.unlock();
-    if (!error) error = failure_before(*record, spare_);
-    if (!error) return base::lock_soon(mutex_);
-    settle(*record, State::queued, std::move(error));
+    if (!error) error = failure_before(*record, parts_.spare);
+    if (!error) return queue_.hold();
+    runner_.settle(*record, State::queued, std::move(error));
     return {};
   }
   lock.unlock();
   record->self = record;
   record->state = State::waiting;
-  if (error) settle(*record, State::waiting, std::move(error));
+  if (error) runner_.settle(*record, State::waiting, std::move(error));
   dependencies->predecessors.when_all_complete(&Core::on_predecessors_complete, record.get());
   return {};
 }
@@ -181,12 +184,12 @@ void Core::on_predecessors_complete(void* object) noexcept {
     Core& core = *record->core;
     record->dependencies->predecessors.clear();
     // Once the record is queued, a thread that waits for it may run it.
-    auto error = failure_before(*record, core.spare_);
-    if (error) core.settle(*record, State::waiting, std::move(error));
+    auto error = failure_before(*record, core.parts_.spare);
+    if (error) core.runner_.settle(*record, State::waiting, std::move(error));
     if (!record->advance(State::waiting, State::queued))
       release_followers(*record);
     else
-      core.make_ready(base::lock_soon(core.mutex_), record);
+      core.queue_.push(core.queue_.hold(), record);
     first = record->dependencies->next_released;
   }
 }
@@ -195,7 +198,7 @@ void Core::submit(const std::shared_ptr<Record>& record) noexcept {
   if (origin_.is_inherited()) return;  // every call on the ticket returns this error
   if (record->is_settled) return;
   // A job must not wait for the jobs that wait for it.
-  if (base::Lock lock = enter(record, !runs_job())) make_ready(std::move(lock), record);
+  if (base::Lock lock = enter(record, !runs_job())) queue_.push(std::move(lock), record);
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
@@ -203,9 +206,9 @@ Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
   if (record->is_settled) return record->result();
   if (base::Lock lock = enter(record, false)) {  // its caller waits anyway
     record->started = record->submitted;         // one reading of the clock for both
-    if (!run_if_room(lock, *record)) {
+    if (!queue_.run_if_room(lock, *record)) {
       record->started = {};
-      make_ready(std::move(lock), record);
+      queue_.push(std::move(lock), record);
     }
   }
   return wait(*record, Deadline::never());

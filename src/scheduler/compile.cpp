@@ -48,7 +48,7 @@ Result<void> Compiler::check(const Operands& operands) const {
         const Operand& operand = job[c].arguments()[a];
         if (operand.kind == Operand::Kind::array) {
           const auto& array = static_cast<const data::ArrayState&>(*operand.object);
-          if (array.pool().get() != core_.pool_.get())
+          if (array.pool().get() != core_.parts().pool.get())
             return wrong(
                 base::text("Argument {} of '{}' is an array of another runtime.", a + 1, job[c].name()));
           if (writes(operand.access) && array.is_read_only())
@@ -73,14 +73,14 @@ Result<void> Compiler::check(const Operands& operands) const {
 /// Chooses a device for each step.
 Result<void> Compiler::place(const Operands& operands, const PlanDescription* placement) {
   if (!placement)
-    if (auto nowhere = core_.placer_.find_target_error(plan_.on)) return *std::move(nowhere);
+    if (auto nowhere = core_.parts().placer.find_target_error(plan_.on)) return *std::move(nowhere);
   for (std::size_t s = 0; s < plan_.nodes.size(); ++s) {
     const std::string_view on = placement ? std::string_view() : std::string_view(plan_.on);
     Placed& placed = placed_.emplace_back(Placed{core_.make_record(job_of(s, operands), {.on = on})});
     placed.record->has_own_limits = true;  // variants are chosen, not measured
     for (const std::size_t device : placed.record->row->devices)
       if (device < devices_.size())  // otherwise it was added meanwhile
-        placed.decisions.push_back(core_.placer_.consider(*placed.record, device));
+        placed.decisions.push_back(core_.parts().placer.consider(*placed.record, device));
     if (placement) {
       const std::string& id = placement->steps[s].device;
       const auto there = std::find_if(placed.decisions.begin(), placed.decisions.end(),
@@ -92,7 +92,7 @@ Result<void> Compiler::place(const Operands& operands, const PlanDescription* pl
       if (!there->is_open())
         return Error(Errc::unsupported,
                      base::text("The placement has {} on device '{}', which refuses it: {}", step_text(s), id,
-                                core_.explainer_.describe(*placed.record, *there)));
+                                core_.parts().explainer.describe(*placed.record, *there)));
       placed.chosen = static_cast<std::size_t>(there - placed.decisions.begin());
       placed.is_pinned = true;
       continue;
@@ -102,7 +102,7 @@ Result<void> Compiler::place(const Operands& operands, const PlanDescription* pl
     bool is_lost = false;
     for (const Decision& decision : placed.decisions) {
       reasons += base::text(" {}: {}", device(decision.device).id(),
-                            core_.explainer_.describe(*placed.record, decision));
+                            core_.parts().explainer.describe(*placed.record, decision));
       is_lost |= decision.code == RefusalCode::device_lost;
     }
     return Error(is_lost ? Errc::device_lost : Errc::unsupported,
@@ -124,7 +124,7 @@ void Compiler::spread() {
     std::size_t& member = known.first->second;
     for (const Decision& decision : placed.decisions)
       if (known.second && decision.is_open() && choices[decision.device].equal == group &&
-          core_.plan_counts_->on(decision.device) < core_.plan_counts_->on(member))
+          core_.parts().plan_counts->on(decision.device) < core_.parts().plan_counts->on(member))
         member = decision.device;
     (void)placed.choose([&](std::size_t device) { return device == member; });
   }
@@ -185,7 +185,7 @@ Result<bool> Compiler::build() {
     std::vector<Executable>& executables = compiled_->executables.emplace_back();
     compiled_->devices.push_back(placed.device());
     for (std::size_t c = 0; c < job.size(); ++c) {
-      auto step = core_.preparer_.select(*placed.record, placed.device(), job[c], ready_by_);
+      auto step = core_.parts().preparer.select(*placed.record, placed.device(), job[c], ready_by_);
       if (step) {
         executables.push_back(std::move(step->executable));
         continue;
@@ -199,7 +199,7 @@ Result<bool> Compiler::build() {
       failed.set_error(error);
       if (!placed.choose([](std::size_t) { return true; })) return error;
       if (plan_.fallback == Fallback::warn)
-        core_.log_.write(LogLevel::warning, "scheduler",
+        core_.parts().log.write(LogLevel::warning, "scheduler",
                          base::text("{} falls back to '{}': {}", step_text(s), device(placed.device()).id(),
                                     error.sentence()));
       has_moved = true;
@@ -207,7 +207,7 @@ Result<bool> Compiler::build() {
     }
   }
   if (!has_moved) {
-    compiled_->use = {core_.plan_counts_, compiled_->devices};
+    compiled_->use = {core_.parts().plan_counts, compiled_->devices};
     return true;
   }
   if (plan_.one_silicon)
@@ -243,7 +243,7 @@ Result<std::shared_ptr<const PlanSnapshot>> Compiler::compile(
     is_built = *built;
   }
   arrange_steps(*dependencies);
-  if (auto ok = reserve_memory(core_.pool_, plan_, *compiled_, operands); !ok) return std::move(ok).error();
+  if (auto ok = reserve_memory(core_.parts().pool, plan_, *compiled_, operands); !ok) return std::move(ok).error();
   if (placement)
     for (const PlanDescription::Device& used : compiled_->description->devices)
       for (const PlanDescription::Device& wanted : placement->devices)

@@ -15,6 +15,15 @@
 
 namespace wye::inline v0::scheduler {
 
+/// The jobs that the calling thread runs. A job that waits for another job runs it on top of itself
+/// without counting against `concurrent_jobs`: otherwise that many jobs that each wait for one more
+/// would deadlock.
+extern constinit thread_local int jobs_on_this_thread;
+/// Returns whether the calling thread runs a job, or a part of one as a thread of the CPU team.
+bool runs_job() noexcept;
+/// Identifies the calling thread.
+inline const void* this_thread() noexcept { return &jobs_on_this_thread; }
+
 /// Workers, which are started when they are first needed and park when there is nothing to do. One
 /// of them is woken at a time: it wakes the next one if there is more work.
 /// Threads: under the mutex of its scheduler, but for `wake`.

@@ -200,7 +200,7 @@ void Compiler::keep_decisions(const Placed& placed) const {
     } else if (decision.is_open()) {
       const bool is_equal = choices[decision.device].equal == choices[placed.device()].equal;
       if (i > placed.chosen || placed.is_pinned || !is_equal) {
-        record.decisions.push_back(core_.placer_.pass(record, decision.device, record.device));
+        record.decisions.push_back(core_.parts().placer.pass(record, decision.device, record.device));
         continue;
       }
       decision.code = RefusalCode::busy;
@@ -230,9 +230,9 @@ void Compiler::describe(const Operands& operands, const Dependencies& dependenci
       const AdapterInfo& info = device(decision.device).info();
       const bool is_chosen = decision.verdict == Candidate::Verdict::ran;
       step.candidates.push_back({info.id, info.name, decision.verdict,
-                                 !is_chosen         ? core_.explainer_.describe(record, decision)
+                                 !is_chosen         ? core_.parts().explainer.describe(record, decision)
                                  : placed.is_pinned ? base::text("The placement names '{}'.", info.id)
-                                                    : core_.explainer_.placement_reason(record),
+                                                    : core_.parts().explainer.placement_reason(record),
                                  decision.code, to_optional(decision.error())});
     };
     for (const Decision& decision : record.decisions)

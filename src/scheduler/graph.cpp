@@ -176,13 +176,13 @@ std::optional<std::size_t> misplaced_user(std::span<const GraphNode> nodes, cons
 }
 
 ArrayUses find_array_uses(std::span<const GraphNode> nodes, const Operands& operands) {
-  struct Parts {
+  struct Pieces {
     std::shared_ptr<data::ArrayState> array;
     data::IntervalSet read, written;
     std::vector<data::Interval> writes;  // of each operand once
     bool is_read_empty = false;          // an operand of no elements orders its users too
   };
-  std::map<const void*, Parts> parts;
+  std::map<const void*, Pieces> parts;
   ArrayUses found;
   data::IntervalSet host;
   std::map<const void*, data::IntervalSet> buffers;
@@ -196,7 +196,7 @@ ArrayUses find_array_uses(std::span<const GraphNode> nodes, const Operands& oper
     if (operand.kind == Operand::Kind::buffer)
       buffers[operand.object.get()].add({elements.first * operand.size, elements.last * operand.size});
     if (operand.kind != Operand::Kind::array) return;
-    Parts& of = parts[operand.object.get()];
+    Pieces& of = parts[operand.object.get()];
     of.array = std::static_pointer_cast<data::ArrayState>(operand.object);
     of.is_read_empty |= elements.empty();
     if (!writes(operand.access)) return of.read.add(elements);

@@ -3,18 +3,17 @@
 #include <utility>
 
 #include "scheduler/core.hpp"
+#include "scheduler/queue.hpp"
+#include "scheduler/runner.hpp"
 
 namespace wye::inline v0::scheduler {
 
-/// Leaves a record, whose submission reaches `point`, to the worker that completes it then, or at
-/// `until` (of the steady clock). Returns false if the record stays with the calling thread;
-/// otherwise other threads may have it already.
-bool Core::detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept {
+bool Queue::detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   bool is_sooner = false;
   std::uint32_t flight = 0;
   {
-    const base::Lock lock = base::lock_soon(mutex_);
+    const base::Lock lock = hold();
     if (record.attempt->is_cut_short()) return false;  // `cancel` found it running
     record.run_by = nullptr;
     record.flight_until = until;
@@ -33,7 +32,7 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
       return true;
   } catch (const std::bad_alloc&) {  // like a thread that the system refuses
   }
-  const base::Lock lock = base::lock_soon(mutex_);
+  const base::Lock lock = hold();
   (void)end_callback_locked(record);
   // Otherwise its time limit has passed, or it was abandoned.
   if (record.flight != flight || !record.advance(State::in_flight, State::running)) {
@@ -42,33 +41,43 @@ bool Core::detach(Record& record, const device::TimelinePoint& point, Instant un
   }
   active_.end_flight();
   --users_;
-  record.run_by = &jobs_on_this_thread;
+  record.run_by = this_thread();
   return false;
 }
 
 /// Returns the record, which its pending callbacks own.
-std::shared_ptr<Record> Core::end_callback_locked(Record& record) noexcept {
+std::shared_ptr<Record> Queue::end_callback_locked(Record& record) noexcept {
   --callbacks_;
   return --record.callbacks == 0 ? std::move(record.self) : record.self;
 }
 
-/// Called on a thread of the device: the submission of a flight of a record has completed, or has
-/// failed.
-void Core::on_return(Record* record, std::uint32_t flight) noexcept {
-  Core& core = *record->core;
+void Queue::on_return(Record* record, std::uint32_t flight) noexcept {
+  Queue& queue = record->core->queue();
   // A worker may settle the record, and the core may end, as soon as the mutex is free.
-  base::Lock lock = base::lock_soon(core.mutex_);
+  base::Lock lock = queue.hold();
   if (record->flight != flight ||
       (!record->advance(State::in_flight, State::returned) && !std::exchange(record->is_unattended, false))) {
     const std::shared_ptr<Core> last = record->core;  // its time limit passed before
-    std::shared_ptr<Record> keep = core.end_callback_locked(*record);
-    ++core.users_;  // this thread, until it has left the job
+    std::shared_ptr<Record> keep = queue.end_callback_locked(*record);
+    ++queue.users_;  // this thread, until it has left the job
     lock.unlock();
     keep.reset();
-    return core.end_use();
+    return queue.end_use();
   }
-  core.ready_.push_returned(core.end_callback_locked(*record));
-  if (core.call_worker_locked()) core.crew_.wake();
+  queue.ready_.push_returned(queue.end_callback_locked(*record));
+  if (queue.call_worker_locked()) queue.crew_.wake();
+}
+
+void Queue::stop_flight(const std::shared_ptr<Record>& record) noexcept {
+  base::Lock lock = hold();
+  // A batch in flight goes on for its other jobs.
+  if (record->state != State::in_flight || record->batch) return;
+  if (!record->advance(State::in_flight, State::running)) return;
+  active_.end_flight();
+  Instant now;
+  run_begun(lock, record, false, now);
+  note_quiet_locked();
+  wake_worker(std::move(lock));
 }
 
 }  // namespace wye::scheduler

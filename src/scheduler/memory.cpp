@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "base/team.hpp"
-#include "scheduler/core.hpp"
+#include "scheduler/queue.hpp"
+#include "scheduler/runner.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -36,10 +37,10 @@ Record::Extras::Shortage* shortage_of(Record& record, Instant now) noexcept try 
 /// Returns whether a record that lacks memory may wait for it although no other job of its device,
 /// or of its tag, runs: as long as the lease timeout while others (leases, jobs of other devices or
 /// runtimes) hold the memory (`is_shared`), and a few times if no others are known.
-bool Core::may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause& pause, Instant now,
+bool Queue::may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause& pause, Instant now,
                                  bool is_shared, bool is_of_tag) const noexcept {
   constexpr std::uint32_t most_retries = 4;
-  const bool may_wait = is_shared ? now - shortage.since < pool_->options().lease_timeout
+  const bool may_wait = is_shared ? now - shortage.since < parts_.pool->options().lease_timeout
                                   : !pause.has_no_memory && shortage.retries < most_retries;
   if (!may_wait || (is_of_tag && pause.has_no_memory)) {
     pause.has_no_memory = true;
@@ -51,7 +52,7 @@ bool Core::may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause
 
 /// Returns a record to its line. Returns false if the system refuses a thread that would run it, or
 /// without memory: this thread goes on.
-bool Core::leave_to_worker_locked(std::shared_ptr<Record> record) noexcept try {
+bool Queue::leave_to_worker_locked(std::shared_ptr<Record> record) noexcept try {
   if (crew_.empty()) (void)call_worker_locked();
   if (crew_.empty()) return false;
   ready_.push(std::move(record));
@@ -60,12 +61,7 @@ bool Core::leave_to_worker_locked(std::shared_ptr<Record> record) noexcept try {
   return false;
 }
 
-/// Returns a record that lacks memory to its line, at its old place, and pauses the device: no
-/// other job takes the memory that becomes free there. If the budget of its tag is spent, the jobs
-/// of the tag are paused, and those of other tags go on. Paused jobs go on when a job of the device,
-/// or of the tag, ends, or after `next_wait`. A job waits as long as others of the device, or of its
-/// tag, run. Returns false if it waits no longer; it then goes on to its next device.
-bool Core::wait_for_memory(Record& record) noexcept {
+bool Queue::wait_for_memory(Record& record) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   // A job on top of another one cannot wait for the memory that the other holds.
   if (record.plan_run || jobs_on_this_thread > 1 || base::Team::inside()) return false;
@@ -73,9 +69,9 @@ bool Core::wait_for_memory(Record& record) noexcept {
   Record::Extras::Shortage* const shortage = shortage_of(record, now);
   if (!shortage) return false;
   TagState* const tag = std::exchange(record.lacks_tag_memory, false) ? record.tag_state : nullptr;
-  const bool is_shared = tag || pool_->accounts().note_shortage(record.decisions.back().device);
+  const bool is_shared = tag || parts_.pool->accounts().note_shortage(record.decisions.back().device);
 
-  base::Lock lock = base::lock_soon(mutex_);
+  base::Lock lock = hold();
   Places& places = ready_.places();
   Places::Place& place = places[record.place];
   if (closing_ || record.state != State::running || record.stop) return false;
@@ -89,17 +85,16 @@ bool Core::wait_for_memory(Record& record) noexcept {
     places.resume(pause);
     return false;
   }
-  record.place = on_threads;
   ++shortage->waits;
   if (!record.has_failed) record.started = {};  // it waits as other jobs do
   record.may_share = record.leads_batch = false;
   record.time_row = nullptr;
   ledger_.note_memory_wait();
-  return_to_queue_locked(record);
+  return_locked(record);
   const bool wakes = crew_.call_for(*pause.until);
   wake_worker(std::move(lock));
   if (wakes) crew_.wake();
-  if (keep->stop) cancel(*keep);  // a call that came while it ran could not settle it
+  if (keep->stop) runner_.cancel(*keep);  // a call that came while it ran could not settle it
   return true;
 }
 

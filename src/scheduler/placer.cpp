@@ -52,7 +52,7 @@ void Placer::add_table() {
   const Table* const last = table_.load(std::memory_order_relaxed);
   if (last && last->choices.size() >= made->choices.size()) return;  // another thread has added it
   tables_.push_back(std::move(made));
-  add_places_(*tables_.back());
+  if (last) add_places_(*tables_.back());
   table_.store(tables_.back().get(), std::memory_order_release);
 }
 

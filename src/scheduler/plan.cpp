@@ -104,30 +104,28 @@ PlanState::PlanState(std::shared_ptr<Core> in, std::vector<GraphNode> all, const
 Result<std::shared_ptr<PlanState>> Core::compile(const GraphState& graph, const PlanOptions& options) try {
   if (const Error* inherited = origin_.error()) return *inherited;
   if (graph.error) return *graph.error;
-  {
-    const base::Lock lock = base::lock_soon(mutex_);
-    if (closing_)
-      return Error(Errc::closed,
-                   base::text("Graph '{}' was compiled after the scheduler was closed.", options.name));
-  }
-  auto plan = std::make_shared<PlanState>(shared_from_this(), graph.nodes, options, options_.fallback);
+  if (queue_.is_closing())
+    return Error(Errc::closed,
+                 base::text("Graph '{}' was compiled after the scheduler was closed.", options.name));
+  auto plan = std::make_shared<PlanState>(shared_from_this(), graph.nodes, options, parts_.options.fallback);
   const bool has_other_memory = any_operand(plan->nodes, [](const Operand& operand) {
     return flight::borrows_memory(operand) ||
            (operand.kind != Operand::Kind::host && operand.kind != Operand::Kind::array &&
             operand.kind != Operand::Kind::value);
   });
-  if (has_other_memory) plan->order = data::ArrayState::make(pool_, {}, 1, ElementType::uint8, 1);
+  if (has_other_memory) plan->order = data::ArrayState::make(parts_.pool, {}, 1, ElementType::uint8, 1);
   // A plan stays where its steps are placed now: lost devices are opened again first.
-  for (std::size_t d = 0; d < pool_->fleet().size(); ++d) pool_->note_loss(d);
-  (void)pool_->recover_lost(true);
-  Compiler compiler(*plan, options.deadline.at(provider_->clock()));
+  pool::Pool& pool = *parts_.pool;
+  for (std::size_t d = 0; d < pool.fleet().size(); ++d) pool.note_loss(d);
+  (void)pool.recover_lost(true);
+  Compiler compiler(*plan, options.deadline.at(parts_.provider->clock()));
   auto snapshot = compiler.compile(std::make_shared<const Replacements>(),
                                    options.placement ? &*options.placement : nullptr);
   if (!snapshot) return std::move(snapshot).error();
   plan->snapshot = *std::move(snapshot);
   return plan;
 } catch (const std::bad_alloc&) {
-  return spare_.out_of_memory;
+  return parts_.spare.out_of_memory;
 }
 
 /// Replaces an argument, for runs from now on.

@@ -5,22 +5,10 @@
 #include "base/internals.hpp"
 #include "base/text.hpp"
 #include "scheduler/plan.hpp"
+#include "scheduler/runner.hpp"
 
 namespace wye::inline v0::scheduler {
 namespace {
-
-/// Returns why the options of a run are wrong, if they are.
-std::optional<Error> option_error(const JobOptions& options, const PlanState& plan) {
-  const std::string_view wrong = !options.on.empty() ? "on"
-                                 : options.fallback  ? "fallback"
-                                 : options.type      ? "type"
-                                                     : "";
-  if (wrong.empty()) return std::nullopt;
-  return base::invalid(
-      base::text("The option '{}' is set for a run of graph '{}'; it is an option of "
-                 "Graph::compile.",
-                 wrong, plan.name));
-}
 
 /// Returns the first lost device of a plan, or null.
 const Device* lost_device(const Compiled& compiled) noexcept {
@@ -53,30 +41,6 @@ void note_completion(Record& record, std::size_t device) {
 
 }  // namespace
 
-std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
-                                     const JobOptions& options) noexcept {
-  try {
-    // A lock of the plan may be held for ever there. Every call on the ticket returns this error.
-    if (origin_.is_inherited()) return make_record(Job(plan->job), options);
-    auto wrong = option_error(options, *plan);
-    auto record =
-        make_record(wrong ? Job::failed(plan->name, plan->type, *std::move(wrong)) : Job(plan->job), options);
-    record->fallback = plan->fallback;
-    const std::shared_ptr<const PlanSnapshot> snapshot = plan->current();
-    record->plan_run = std::make_unique<PlanRun>(PlanRun{plan, snapshot, snapshot->arrays});
-    record->size = snapshot->arrays->size;
-    record->borrows = plan->borrows;
-    record->uses_arrays = plan->order || !snapshot->arrays->uses.empty();
-    if (record->uses_arrays) make_dependencies(*record);
-    return record;
-  } catch (const std::bad_alloc&) {
-    const base::Lock lock = base::lock_soon(mutex_);
-    ledger_.note_submission();
-    ledger_.note_without_result(nullptr);
-    return std::shared_ptr<Record>(shared_from_this(), &refused_);
-  }
-}
-
 void PlanState::note_in_flight(device::Lane& lane) noexcept {
   if (lane.idle()) return;
   try {
@@ -107,15 +71,15 @@ void PlanState::wait_for_work_in_flight(device::Lane& lane) {
 }
 
 /// Places the steps of a plan again, because a device was lost, for this run and later ones.
-Result<void> Core::place_again(Record& record) {
+Result<void> Runner::place_again(Record& record) {
   PlanRun& run = *record.plan_run;
   PlanState& plan = *run.plan;
   const std::shared_ptr<const PlanSnapshot> old = run.snapshot;  // has the lost device
   const Device* const lost = lost_device(*old->compiled);
   if (!lost) return {};
   const auto index = static_cast<std::size_t>(lost - old->compiled->of_pool.data());
-  pool_->note_loss(index);
-  (void)pool_->recover_lost(true);
+  parts_.pool->note_loss(index);
+  (void)parts_.pool->recover_lost(true);
   const Error why = *base::state_of(*lost)->lost();
   Decision& decision = record.add_decision(index);
   decision.refuse(RefusalCode::device_lost);
@@ -128,7 +92,7 @@ Result<void> Core::place_again(Record& record) {
     run.snapshot = std::move(current);
     return {};
   }
-  Compiler compiler(plan, preparer_.ready_by(until_of(record)));
+  Compiler compiler(plan, parts_.preparer.ready_by(until_of(record)));
   auto placed = compiler.compile(run.snapshot->replacements, nullptr);
   if (!placed)
     return std::move(placed).error().with_context(base::text(
@@ -136,7 +100,7 @@ Result<void> Core::place_again(Record& record) {
   run.snapshot = *std::move(placed);
   const std::string change =
       base::text("'{}' was lost ({}), and the steps were placed again.", lost->id(), why.sentence());
-  log_.write(LogLevel::warning, "scheduler", base::text("Graph '{}': {}", plan.name, change));
+  parts_.log.write(LogLevel::warning, "scheduler", base::text("Graph '{}': {}", plan.name, change));
   // Later runs may have other arguments by now.
   for (;;) {
     const std::shared_ptr<const PlanSnapshot> before = plan.current();
@@ -161,9 +125,9 @@ Result<void> Core::place_again(Record& record) {
 }
 
 /// Runs the segments that have not completed.
-Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
+Result<Progress> Runner::place_plan(Record& record, bool detaches) {
   PlanRun& run = *record.plan_run;
-  if (!record.attempt && record.state == State::abandoned) return spare_.abandoned;
+  if (!record.attempt && record.state == State::abandoned) return parts_.spare.abandoned;
   for (;;) {
     if (!record.attempt && run.segment == 0)
       if (auto ok = place_again(record); !ok) return std::move(ok).error();
@@ -190,7 +154,7 @@ Result<Core::Progress> Core::place_plan(Record& record, bool detaches) {
       return note_failure(record, segment, why);
     }
     note_completion(record, segment.device);
-    if (record.state == State::abandoned) return spare_.abandoned;
+    if (record.state == State::abandoned) return parts_.spare.abandoned;
     if (++run.segment < compiled.segments.size()) {
       if (record.stop) return Progress::completed;  // `run` settles it as cancelled
       continue;

@@ -82,8 +82,7 @@ std::vector<Placement> RecentJobs::list(const pool::Fleet& devices) const {
 
 std::vector<Placement> Core::recent() const {
   if (origin_.is_inherited()) return {};
-  const base::Lock lock = freeze();
-  return ledger_.recent(pool_->fleet());
+  return queue_.recent();
 }
 
 }  // namespace scheduler

@@ -60,6 +60,13 @@ struct AnyWait {
 
 struct Record;
 
+/// How far a job has come on the thread that ran it.
+enum class Progress : std::uint8_t {
+  completed,
+  in_flight,
+  requeued,  ///< it waits again: for another device, or for memory
+};
+
 /// The place of a job among those that run.
 /// Threads: under the mutex of its scheduler.
 struct Active {

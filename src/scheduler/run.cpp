@@ -10,6 +10,8 @@
 #include "base/text.hpp"
 #include "scheduler/core.hpp"
 #include "scheduler/plan.hpp"
+#include "scheduler/queue.hpp"
+#include "scheduler/runner.hpp"
 
 namespace wye::inline v0::scheduler {
 namespace {
@@ -39,14 +41,12 @@ Record::Record(std::shared_ptr<Core> of, Job&& kept) noexcept
     : Candidates(std::move(kept)), core(std::move(of)) {}
 Record::~Record() = default;
 
-/// Runs a record until it settles, is in flight or is requeued. Unless it has completed, it may be
-/// gone when this returns. `now` is as in `run_popped`.
-Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
+Progress Runner::run(Record& record, bool detaches, Instant& now) noexcept {
   const base::CancellationHeld held;
   std::optional<Error> error;
   try {
     if (!record.attempt && record.started == Instant())
-      record.started = now == Instant() ? clock_->now() : std::max(now, record.submitted);
+      record.started = now == Instant() ? parts_.clock.now() : std::max(now, record.submitted);
     now = {};
     if (!record.attempt && record.started >= record.start_by) {
       error = Error(Errc::timed_out,
@@ -60,9 +60,9 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
     if (record.stop && !(error && *error == Errc::cancelled))  // also if its time limit has passed since
       error = was_cancelled(record);
   } catch (const std::bad_alloc&) {
-    error = spare_.out_of_memory;
+    error = parts_.spare.out_of_memory;
   } catch (...) {
-    error = spare_.internal;
+    error = parts_.spare.internal;
   }
   if (record.batch) dissolve_batch(record);  // it met an error before it could submit the batch
   record.attempt.reset();
@@ -70,35 +70,68 @@ Core::Progress Core::run(Record& record, bool detaches, Instant& now) noexcept {
   return Progress::completed;
 }
 
+std::uint16_t Runner::line_of(Record& record) const {
+  record.movable = 0;
+  if (record.plan_run) {
+    const auto& segments = record.plan_run->snapshot->compiled->segments;
+    const auto uses_host = [&](const Segment& segment) {
+      return parts_.pool->fleet().info(segment.device).features.has(Feature::host_memory);
+    };
+    if (std::any_of(segments.begin(), segments.end(), uses_host)) return on_threads;
+    return static_cast<std::uint16_t>(1 + segments.front().device);
+  }
+  const auto home = record.job.is_build() ? std::nullopt : parts_.placer.find_home(record);
+  if (!home) return on_threads;
+  const std::span<const Choice> choices = record.row->choices;
+  const std::size_t group = choices[home->device].equal;
+  // Otherwise a device of the group, which has taken the job and refused it, could take it again.
+  const bool is_left = record.place != on_threads && choices[record.place - 1u].equal == group;
+  if (!home->is_shared || is_left) return static_cast<std::uint16_t>(1 + home->device);
+  record.movable = home->movable;
+  return queue_.shared_line(group);
+}
+
+/// Returns a record, which this thread runs, to the line of its next device. Returns false if the
+/// record stays with this thread; otherwise other threads may have it already.
+bool Runner::requeue(Record& record) noexcept try {
+  record.may_share = record.leads_batch = false;  // its batch would fail again
+  record.batch_size = record.launch_size = 1;
+  if (record.start_by != Instant::max())
+    return false;  // it has started, and must not expire while it waits again
+  return parts_.placer.find_next(record) && queue_.requeue(record, line_of(record));
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 /// Notes for the kernels of `job`, which is that of a record or of a step of its plan, how its
 /// attempt on a device has ended.
-void Core::note_end(const Record& record, const Job& job, std::size_t device,
+void Runner::note_end(const Record& record, const Job& job, std::size_t device,
                     const Result<Progress>& attempted) noexcept {
   if (attempted)
-    placer_.note_completion(job, device);
+    parts_.placer.note_completion(job, device);
   else if (attempted.error() == Errc::device_lost && record.attempt && record.attempt->has_begun())
-    placer_.note_loss(job, device, record.attempt->lane().device()->ref());
+    parts_.placer.note_loss(job, device, record.attempt->lane().device()->ref());
 }
 
 /// Opens lost devices again whose time has come. `waits`: also waits for those that other threads
 /// open. Returns whether all devices are considered again for a record.
-bool Core::recover_devices(Record& record, bool waits) {
-  return pool_->recover_lost(waits) && !record.attempt && placer_.reconsider(record);
+bool Runner::recover_devices(Record& record, bool waits) {
+  return parts_.pool->recover_lost(waits) && !record.attempt && parts_.placer.reconsider(record);
 }
 
 /// Returns the decision about the device of the attempt of a record, or about the next device to
 /// try; null: no further device can run it.
-Decision* Core::find_device(Record& record) {
+Decision* Runner::find_device(Record& record) {
   // A job that returns from a device was on the device of its last decision.
   if (record.attempt) return &record.decisions.back();
   for (;;) {
-    if (Decision* const next = placer_.find_next(record)) return next;
+    if (Decision* const next = parts_.placer.find_next(record)) return next;
     if (!recover_devices(record, true)) return nullptr;
   }
 }
 
 /// Tries a record on a device. Returns nothing if it may be tried on the next one.
-Result<std::optional<Core::Progress>> Core::try_device(Record& record, Decision& decision, bool detaches) {
+Result<std::optional<Progress>> Runner::try_device(Record& record, Decision& decision, bool detaches) {
   decision.verdict = Candidate::Verdict::failed;
   decision.code = RefusalCode::attempt_failed;
   auto attempted = attempt(record, decision.device, detaches);
@@ -107,15 +140,15 @@ Result<std::optional<Core::Progress>> Core::try_device(Record& record, Decision&
   record.attempt.reset();
   record.device = decision.device;
   if (attempted) {
-    placer_.note_run(record, decision);
+    parts_.placer.note_run(record, decision);
     return std::optional(Progress::completed);
   }
   const Error& why = attempted.error();
-  if (why == Errc::device_lost) pool_->note_loss(decision.device);
+  if (why == Errc::device_lost) parts_.pool->note_loss(decision.device);
   if (std::exchange(record.lacks_memory, false)) {
     decision.verdict = Candidate::Verdict::passed;
     decision.code = RefusalCode::none;
-    if (wait_for_memory(record)) return std::optional(Progress::requeued);
+    if (queue_.wait_for_memory(record)) return std::optional(Progress::requeued);
     if (record.stop)
       return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
     decision.verdict = Candidate::Verdict::failed;
@@ -131,19 +164,19 @@ Result<std::optional<Core::Progress>> Core::try_device(Record& record, Decision&
   return std::optional<Progress>();
 }
 
-Result<Core::Progress> Core::place(Record& record, bool detaches) {
+Result<Progress> Runner::place(Record& record, bool detaches) {
   if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
-    if (auto nowhere = placer_.find_target_error(record.on())) return *std::move(nowhere);
+    if (auto nowhere = parts_.placer.find_target_error(record.on())) return *std::move(nowhere);
   const bool is_considered_again = recover_devices(record, false);
   if (!record.attempt && !record.has_failed && record.place != on_threads && !is_considered_again)
-    placer_.take_over(record, record.place - 1u);
+    parts_.placer.take_over(record, record.place - 1u);
   for (;;) {
     if (record.stop && !record.attempt) return was_cancelled(record);  // nor after a failure
     Decision* const decision = find_device(record);
-    if (!decision) return explainer_.no_device_error(record);
+    if (!decision) return parts_.explainer.no_device_error(record);
     if (!record.attempt) {
-      if (record.state == State::abandoned) return spare_.abandoned;  // no other device is tried
+      if (record.state == State::abandoned) return parts_.spare.abandoned;  // no other device is tried
       if (record.has_failed && record.fallback == Fallback::warn) warn_of_fallback(record, decision->device);
     }
     if (leave_place(record, decision->device, detaches)) return Progress::requeued;
@@ -156,8 +189,7 @@ Result<Core::Progress> Core::place(Record& record, bool detaches) {
 /// Returns a job, which has not been tried yet, to the line of its next device if that is another
 /// one than the device that has taken it. If that one refuses the job, it takes no job that it
 /// shares for a while. Returns false if the record stays with this thread.
-bool Core::leave_place(Record& record, std::size_t next, bool detaches) noexcept {
-  constexpr Duration pause = std::chrono::milliseconds(100);
+bool Runner::leave_place(Record& record, std::size_t next, bool detaches) noexcept {
   if (record.place == on_threads || 1 + next == record.place) return false;
   if (record.batch) dissolve_batch(record);
   if (!detaches || record.has_failed) return false;
@@ -165,12 +197,7 @@ bool Core::leave_place(Record& record, std::size_t next, bool detaches) noexcept
       std::any_of(record.decisions.begin(), record.decisions.end(), [&](const Decision& d) {
         return 1 + d.device == record.place && d.verdict == Candidate::Verdict::refused;
       });
-  if (is_refused) {
-    const base::Lock lock = base::lock_soon(mutex_);
-    Places& places = ready_.places();
-    const bool is_of_group = record.line == ready_.shared_line(places[record.place].group - 1u);
-    places.refuse(record.place, is_of_group, Clock::steady().now() + pause);
-  }
+  if (is_refused) queue_.pause_place(record);
   const Instant started = std::exchange(record.started, {});
   if (requeue(record)) return true;
   record.started = started;
@@ -178,27 +205,27 @@ bool Core::leave_place(Record& record, std::size_t next, bool detaches) noexcept
 }
 
 /// Logs that a job is tried on a device because it failed on the one before.
-void Core::warn_of_fallback(const Record& record, std::size_t device) {
+void Runner::warn_of_fallback(const Record& record, std::size_t device) {
   const Decision* failed = nullptr;
   for (const Decision& decision : record.decisions)
     if (decision.verdict == Candidate::Verdict::failed) failed = &decision;
-  log_.write(LogLevel::warning, "scheduler",
+  parts_.log.write(LogLevel::warning, "scheduler",
              base::text("{} falls back from '{}' to '{}': {}", record.subject(),
-                        pool_->fleet().info(failed->device).id, pool_->fleet().info(device).id,
+                        parts_.pool->fleet().info(failed->device).id, parts_.pool->fleet().info(device).id,
                         failed->error()->sentence()));
 }
 
 /// Returns when the time limit of a record that has started passes.
-Instant Core::until_of(const Record& record) noexcept {
+Instant Runner::until_of(const Record& record) noexcept {
   return record.time_limit >= Instant::max() - record.started ? Instant::max()
                                                               : record.started + record.time_limit;
 }
 
 /// Begins the times of an attempt, and forgets the notes of the last attempt. Returns the time up to
 /// which they are known.
-Instant Core::begin_times(Record& record) const noexcept {
+Instant Runner::begin_times(Record& record) const noexcept {
   const bool continues = record.plan_run && record.plan_run->segment > 0;
-  const Instant known = record.has_failed || continues ? clock_->now() : record.started;
+  const Instant known = record.has_failed || continues ? parts_.clock.now() : record.started;
   if (!continues) record.times = {.lane = known - record.started};  // devices that failed before this one
   record.lacks_memory = record.lacks_tag_memory = false;
   record.tier = record.plan_run ? CacheTier::memory : CacheTier::none;  // a plan has its executables
@@ -213,26 +240,26 @@ Instant Core::begin_times(Record& record) const noexcept {
 
 /// Begins an attempt of a record on a device: `record.attempt` is set unless the job only builds. It
 /// has a lane of its own unless it joins the batch of `leader`.
-Result<void> Core::begin_attempt(Record& record, std::size_t index, flight::Flight* leader) {
+Result<void> Runner::begin_attempt(Record& record, std::size_t index, flight::Flight* leader) {
   Device copy;
   const Device& device = record.plan_run ? record.plan_run->snapshot->compiled->of_pool[index]
-                                         : pool_->fleet().device(index, copy);
+                                         : parts_.pool->fleet().device(index, copy);
   record.tried_on.store(static_cast<std::uint32_t>(index), std::memory_order_relaxed);
   const Instant until = until_of(record);
   Instant lap = begin_times(record);
   const bool is_alone = !record.batch && !leader;
   flight::FlightPointer attempt;
   if (!record.job.is_build())
-    attempt = flights_.make({.calls = record.job,
+    attempt = parts_.flights.make({.calls = record.job,
                              .operands = record.plan_run ? &record.plan_run->operands() : nullptr,
                              .times = &record.times,
                              .until = until,
                              .stop = is_alone ? &record.stop : nullptr},  // others of a batch go on
                             device, index, record.tag());
   if (!record.plan_run)
-    if (auto ok = preparer_.prepare(record, index, attempt.get(), preparer_.ready_by(until)); !ok) return ok;
+    if (auto ok = parts_.preparer.prepare(record, index, attempt.get(), parts_.preparer.ready_by(until)); !ok) return ok;
   if (record.tier != CacheTier::memory) {  // a hit is not worth a reading
-    const Instant now = clock_->now();
+    const Instant now = parts_.clock.now();
     record.times.build += now - std::exchange(lap, now);
   }
   if (!attempt) return {};
@@ -252,13 +279,13 @@ Result<void> Core::begin_attempt(Record& record, std::size_t index, flight::Flig
 }
 
 /// Notes that an attempt has failed for want of memory, if it has.
-void Core::note_shortage(Record& record, const flight::Flight& attempt) noexcept {
+void Runner::note_shortage(Record& record, const flight::Flight& attempt) noexcept {
   record.lacks_memory = attempt.shortage() != flight::Shortage::none;
   if (attempt.shortage() == flight::Shortage::tag_memory) record.lacks_tag_memory = record.counts_for_tag;
 }
 
 /// Binds the operands of an attempt and records its commands.
-Result<void> Core::record_commands(Record& record) {
+Result<void> Runner::record_commands(Record& record) {
   flight::Flight& attempt = *record.attempt;
   if (record.plan_run) record.plan_run->plan->wait_for_work_in_flight(attempt.lane());
   if (auto ok = attempt.bind(); !ok) {
@@ -275,7 +302,7 @@ Result<void> Core::record_commands(Record& record) {
 
 /// Submits the commands of a record, or continues its attempt that `has_returned` from its device,
 /// until it completes or is in flight.
-Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool detaches) {
+Result<Progress> Runner::proceed(Record& record, bool has_returned, bool detaches) {
   flight::Flight& attempt = *record.attempt;
   try {
     if (!has_returned) {
@@ -285,7 +312,7 @@ Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool det
     }
     for (bool is_submitted = has_returned;; is_submitted = false) {
       if (!is_submitted)
-        if (const auto point = attempt.submit(!detaches); point && detach(record, *point, attempt.park()))
+        if (const auto point = attempt.submit(!detaches); point && queue_.detach(record, *point, attempt.park()))
           return Progress::in_flight;
       auto completed = attempt.complete();
       if (!completed) return std::move(completed).error();
@@ -295,13 +322,13 @@ Result<Core::Progress> Core::proceed(Record& record, bool has_returned, bool det
     }
   } catch (const std::bad_alloc&) {
     attempt.await_submitted();
-    return spare_.out_of_memory;
+    return parts_.spare.out_of_memory;
   }
 }
 
 /// Tries a record on a device, or continues its attempt that has returned from there.
-Result<Core::Progress> Core::attempt(Record& record, std::size_t index, bool detaches) {
-  const AdapterInfo& device = pool_->fleet().info(index);
+Result<Progress> Runner::attempt(Record& record, std::size_t index, bool detaches) {
+  const AdapterInfo& device = parts_.pool->fleet().info(index);
   const bool has_returned = record.attempt != nullptr;
   if (!has_returned) {
     auto begun = begin_attempt(record, index);

@@ -7,6 +7,8 @@
 #include "scheduler/followers.hpp"
 #include "scheduler/listeners.hpp"
 #include "scheduler/plan.hpp"
+#include "scheduler/queue.hpp"
+#include "scheduler/runner.hpp"
 
 namespace wye::inline v0::scheduler {
 namespace {
@@ -90,56 +92,27 @@ void log_end(const base::Logger& log, const Explainer& explainer, const Record& 
 
 }  // namespace
 
-/// Removes a job that settles from the jobs that wait or run.
-void Core::leave_locked(Record& record, State from) noexcept {
-  const Duration took = (record.settled_at - record.started) / record.batch_size;
-  if (from == State::running) {
-    active_.remove(record);
-  } else {
-    leave_queue_locked(record);
-    ++users_;
-  }
-  if (TagState* const tag = record.tag_state) {
-    tag->running -= record.counts_for_tag ? 1 : 0;
-    ready_.tags().leave(*tag, from == State::running ? took : Duration::zero());
-    if (!record.error) tag->pause.has_no_memory = false;
-    if (closing_)
-      ready_.places().resume(tag->pause);
-    else
-      ready_.resume(*tag);
-    if (!closing_) ready_.release_held(*tag);
-  }
-  if (record.error || record.has_failed) return;
-  ready_.places()[record.place].pause.has_no_memory = false;
-  if (record.time_row && from == State::running) note_times(times_, *record.time_row, record);
-}
-
-/// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the job
-/// was submitted. Returns the time, or no time if a function of the application has run since it
-/// was read.
-Instant Core::settle(Record& record, State from, std::optional<Error> error) noexcept {
+Instant Runner::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return {};
   const auto keep = record.shared_from_this();
-  record.settled_at = error || record.ended == Instant() ? clock_->now() : record.ended;
+  record.settled_at = error || record.ended == Instant() ? parts_.clock.now() : record.ended;
   record.error = std::move(error);
   const Settled job = settled(record, from);
-  {
-    const base::Lock lock = base::lock_soon(mutex_);
-    leave_locked(record, from);
-    ledger_.note(job);
-  }
-  emit_end(*pool_, job, record);
+  if (record.time_row && from == State::running && !record.error && !record.has_failed)
+    note_times(parts_.times, *record.time_row, record);
+  queue_.leave(record, from, job);
+  emit_end(*parts_.pool, job, record);
   if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
-    pool_->note_run(record.device, [&] { return stretch_of(record, times_); });
+    parts_.pool->note_run(record.device, [&] { return stretch_of(record, parts_.times); });
   // The caller's objects are released before the result is visible. The outputs of a job whose
   // predecessors are not complete fail when these are.
   base::release_arguments(record.job);
   record.plan_run.reset();
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
-    (void)pool_->leases().reclaim(*base::state_of(pool_->fleet().device(record.extras->prefetched_on)),
+    (void)parts_.pool->leases().reclaim(*base::state_of(parts_.pool->fleet().device(record.extras->prefetched_on)),
                                   Bytes{});
   if (from != State::waiting) fail_outputs(record);
-  log_end(log_, explainer_, record);
+  log_end(parts_.log, parts_.explainer, record);
   std::vector<Continuation> continuations = publish(record);
   // Followers of a job whose predecessors are not complete must still follow those.
   if (from != State::waiting)
@@ -150,18 +123,33 @@ Instant Core::settle(Record& record, State from, std::optional<Error> error) noe
   const Instant now = continuations.empty() ? record.settled_at : Instant();
   if (from != State::running) {  // the thread that runs a job counts until it has left the job
     continuations.clear();
-    end_use();
+    queue_.end_use();
   }
   return now;
 }
 
-void Core::call_at_once(const std::function<void(const Result<Outcome>&)>& then, Record& record) noexcept {
-  {
-    const base::Lock lock = base::lock_soon(mutex_);
-    ++users_;
-  }
-  call(then, record);
-  end_use();
+/// Settles a record that has not started, with the error that `make` returns. Its state only moves
+/// forward.
+template <class F>
+void Runner::settle_unstarted(Record& record, const Error& spare, F make) noexcept {
+  for (State from : {State::waiting, State::queued})
+    if (record.state == from) settle(record, from, error_or(spare, make));
+}
+
+void Runner::expire(Record& record) noexcept {
+  settle_unstarted(record, parts_.spare.timed_out, [&] {
+    return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
+  });
+}
+
+void Runner::cancel(Record& record) noexcept {
+  if (record.is_settled) return;
+  const auto keep = record.shared_from_this();  // a function of the ticket may end it
+  record.stop = true;
+  settle_unstarted(record, parts_.spare.cancelled, [&] {
+    return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
+  });
+  if (!record.is_settled) queue_.stop_flight(keep);
 }
 
 }  // namespace wye::scheduler

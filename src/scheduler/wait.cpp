@@ -79,65 +79,46 @@ Instant first_start(std::span<const std::shared_ptr<Record>> records, Instant un
 /// team, waits for one of its jobs. That job may need the slot of the job that waits.
 class Core::YieldedSlot {
  public:
-  explicit YieldedSlot(Core& awaited) noexcept : core_(runs_job() ? &awaited : nullptr) {
-    if (!core_) return;
-    base::Lock lock = base::lock_soon(core_->mutex_);
-    core_->ready_.places().add_blocked(1);
-    core_->wake_worker(std::move(lock));
+  explicit YieldedSlot(Core& awaited) noexcept : queue_(runs_job() ? &awaited.queue() : nullptr) {
+    if (queue_) queue_->make_room(1);
   }
   ~YieldedSlot() {
-    if (!core_) return;
-    const base::Lock lock = base::lock_soon(core_->mutex_);
-    core_->ready_.places().add_blocked(-1);
+    if (queue_) queue_->make_room(-1);
   }
   YieldedSlot(const YieldedSlot&) = delete;
 
  private:
-  Core* const core_;
+  Queue* const queue_;
 };
-
-/// Settles a record that has not started, with the error that `make` returns. Its state only moves
-/// forward.
-template <class F>
-void Core::settle_unstarted(Record& record, const Error& spare, F make) noexcept {
-  for (State from : {State::waiting, State::queued})
-    if (record.state == from) settle(record, from, error_or(spare, make));
-}
-
-void Core::expire(Record& record) noexcept {
-  settle_unstarted(record, spare_.timed_out, [&] {
-    return Error(Errc::timed_out, base::text("{} did not start in time.", record.subject()));
-  });
-}
 
 Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (const Error* inherited = origin_.error()) return *inherited;
   if (record.is_settled) return record.result();
-  const Instant until = deadline.at(*clock_);
+  const Instant until = deadline.at(parts_.clock);
   // A thread without a deadline runs the job itself.
   if (deadline.is_never() && record.state == State::queued) {
-    base::Lock lock = base::lock_soon(mutex_);
-    run_if_room(lock, record);
+    base::Lock lock = queue_.hold();
+    queue_.run_if_room(lock, record);
   }
   if (record.is_settled) return record.result();
   const auto is_settled = [&] { return record.is_settled.load(); };
   const Instant start_by = record.start_by;
-  if (until > clock_->now()) (void)base::seen_before_parking(is_settled);
+  if (until > parts_.clock.now()) (void)base::seen_before_parking(is_settled);
   const YieldedSlot slot(*this);
   Parking& parking = record.parking();
   base::Lock lock(parking.mutex);
   record.watch();
-  if (!parking.gate.wait(lock, *clock_, std::min(until, start_by), is_settled)) {
+  if (!parking.gate.wait(lock, parts_.clock, std::min(until, start_by), is_settled)) {
     lock.unlock();
     if (start_by <= until) {
-      expire(record);  // a job that has just started continues
+      runner_.expire(record);  // a job that has just started continues
       lock.lock();
-      parking.gate.wait(lock, *clock_, until, is_settled);
+      parking.gate.wait(lock, parts_.clock, until, is_settled);
     } else {
       lock.lock();
     }
     if (!record.is_settled)
-      return error_or(spare_.timed_out, [&] {
+      return error_or(parts_.spare.timed_out, [&] {
         return Error(Errc::timed_out,
                      base::text("{} has not completed yet; it continues.", record.subject()));
       });
@@ -169,7 +150,7 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
     if (any.wait(first_start(records, until), is_late)) break;
     const Instant now = Clock::steady().now();
     for (const auto& record : records)
-      if (is_past_start(*record) || start_of(*record) <= now) record->core->expire(*record);
+      if (is_past_start(*record) || start_of(*record) <= now) record->core->runner_.expire(*record);
     if (any.wait(Instant::min(), is_late)) break;
     if (until <= now || clock.now() >= end)
       return Error(Errc::timed_out,
@@ -180,23 +161,8 @@ Result<std::size_t> Core::wait_any(std::span<const std::shared_ptr<Record>> reco
   return static_cast<std::size_t>(first - records.begin());
 }
 
-void Core::cancel(Record& record) {
-  if (origin_.is_inherited()) return;
-  const auto keep = record.shared_from_this();  // a function of the ticket may end it
-  record.stop = true;
-  settle_unstarted(record, spare_.cancelled, [&] {
-    return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
-  });
-  if (record.is_settled) return;
-  base::Lock lock = base::lock_soon(mutex_);
-  // A batch in flight goes on for its other jobs.
-  if (record.state != State::in_flight || record.batch) return;
-  if (!record.advance(State::in_flight, State::running)) return;
-  active_.end_flight();
-  Instant now;
-  run_begun(lock, keep, false, now);
-  note_quiet_locked();
-  wake_worker(std::move(lock));
+void Core::cancel(Record& record) noexcept {
+  if (!origin_.is_inherited()) runner_.cancel(record);
 }
 
 void Core::release(const std::shared_ptr<Record>& record) noexcept {

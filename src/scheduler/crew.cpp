@@ -1,0 +1,11 @@
+#include "scheduler/crew.hpp"
+
+#include "base/team.hpp"
+
+namespace wye::inline v0::scheduler {
+
+constinit thread_local int jobs_on_this_thread = 0;
+
+bool runs_job() noexcept { return jobs_on_this_thread > 0 || base::Team::inside(); }
+
+}  // namespace wye::scheduler
