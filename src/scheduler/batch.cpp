@@ -9,7 +9,8 @@
 namespace wye::inline v0::scheduler {
 
 bool Runner::may_share(const Record& record) const {
-  if (parts_.options.batch_limit == 1 || record.line == on_threads || record.has_own_limits || record.plan_run)
+  if (parts_.options.batch_limit == 1 || record.line == on_threads || record.has_own_limits ||
+      record.plan_run)
     return false;
   const Job& job = record.job;
   if (job.size() != 1) return false;
@@ -46,15 +47,6 @@ void Runner::each_member(Record& leader, F f) noexcept {
   }
 }
 
-/// Runs a job that was part of a batch alone, on this thread. Only from now on it counts as
-/// committed.
-void Runner::run_alone(Record& member) noexcept {
-  const std::uint16_t place = member.place;
-  queue_.commit(place);
-  Instant now;
-  queue_.end_run(place, run(member, true, now));
-}
-
 /// Completes the other jobs of a batch, whose submission has returned with `result`. If it failed,
 /// each goes on alone.
 void Runner::complete_batch(Record& leader, const Result<Progress>& result) noexcept {
@@ -64,7 +56,7 @@ void Runner::complete_batch(Record& leader, const Result<Progress>& result) noex
   each_member(leader, [&](Record& member) {
     member.times.lane = leader.times.lane;
     member.launch_size = member.attempt->launch_size();
-    if (!result) return run_alone(member);
+    if (!result) return queue_.run_member(member);
     Instant now;
     run(member, true, now);
   });
@@ -79,7 +71,7 @@ void Runner::dissolve_batch(Record& leader) noexcept {
   leader.leads_batch = false;
   leader.batch_size = leader.launch_size = 1;
   each_member(leader, [&](Record& member) {
-    if (!requeue(member)) run_alone(member);
+    if (!requeue(member)) queue_.run_member(member);
   });
 }
 

@@ -53,8 +53,9 @@ Result<void> Core::close(Instant until) noexcept {
 /// thread still uses them.
 std::string Core::abandon(Record& record) noexcept {
   const std::size_t index = record.tried_on.load(std::memory_order_relaxed);
-  const std::string_view device =
-      index < parts_.pool->fleet().size() ? std::string_view(parts_.pool->fleet().info(index).id) : "no device yet";
+  const std::string_view device = index < parts_.pool->fleet().size()
+                                      ? std::string_view(parts_.pool->fleet().info(index).id)
+                                      : "no device yet";
   record.stop = true;
   record.settled_at = parts_.clock.now();
   record.error = error_or(parts_.spare.abandoned, [&] {

@@ -200,8 +200,8 @@ Result<bool> Compiler::build() {
       if (!placed.choose([](std::size_t) { return true; })) return error;
       if (plan_.fallback == Fallback::warn)
         core_.parts().log.write(LogLevel::warning, "scheduler",
-                         base::text("{} falls back to '{}': {}", step_text(s), device(placed.device()).id(),
-                                    error.sentence()));
+                                base::text("{} falls back to '{}': {}", step_text(s),
+                                           device(placed.device()).id(), error.sentence()));
       has_moved = true;
       break;
     }
@@ -243,7 +243,8 @@ Result<std::shared_ptr<const PlanSnapshot>> Compiler::compile(
     is_built = *built;
   }
   arrange_steps(*dependencies);
-  if (auto ok = reserve_memory(core_.parts().pool, plan_, *compiled_, operands); !ok) return std::move(ok).error();
+  if (auto ok = reserve_memory(core_.parts().pool, plan_, *compiled_, operands); !ok)
+    return std::move(ok).error();
   if (placement)
     for (const PlanDescription::Device& used : compiled_->description->devices)
       for (const PlanDescription::Device& wanted : placement->devices)

@@ -32,16 +32,14 @@ Record::Extras::Shortage* shortage_of(Record& record, Instant now) noexcept try 
   return nullptr;
 }
 
-}  // namespace
-
 /// Returns whether a record that lacks memory may wait for it although no other job of its device,
-/// or of its tag, runs: as long as the lease timeout while others (leases, jobs of other devices or
+/// or of its tag, runs: for `longest` while others (leases, jobs of other devices or
 /// runtimes) hold the memory (`is_shared`), and a few times if no others are known.
-bool Queue::may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause& pause, Instant now,
-                                 bool is_shared, bool is_of_tag) const noexcept {
+bool may_wait_alone(Record::Extras::Shortage& shortage, MemoryPause& pause, Instant now, Duration longest,
+                    bool is_shared, bool is_of_tag) noexcept {
   constexpr std::uint32_t most_retries = 4;
-  const bool may_wait = is_shared ? now - shortage.since < parts_.pool->options().lease_timeout
-                                  : !pause.has_no_memory && shortage.retries < most_retries;
+  const bool may_wait =
+      is_shared ? now - shortage.since < longest : !pause.has_no_memory && shortage.retries < most_retries;
   if (!may_wait || (is_of_tag && pause.has_no_memory)) {
     pause.has_no_memory = true;
     return false;
@@ -49,6 +47,8 @@ bool Queue::may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPaus
   if (!is_shared) ++shortage.retries;
   return true;
 }
+
+}  // namespace
 
 /// Returns a record to its line. Returns false if the system refuses a thread that would run it, or
 /// without memory: this thread goes on.
@@ -78,7 +78,8 @@ bool Queue::wait_for_memory(Record& record) noexcept {
   MemoryPause& pause = tag ? tag->pause : place.pause;
   const std::uint32_t others = (tag ? tag->running : place.committed) - 1;
   const std::uint32_t blocked = record.place == on_threads && !tag ? places.blocked() : 0;
-  if (others <= blocked && !may_wait_alone_locked(*shortage, pause, now, is_shared, tag != nullptr))
+  if (others <= blocked &&
+      !may_wait_alone(*shortage, pause, now, parts_.pool->options().lease_timeout, is_shared, tag != nullptr))
     return false;
   places.pause(pause, now + next_wait(record, shortage->waits));
   if (!leave_to_worker_locked(keep)) {

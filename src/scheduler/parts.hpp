@@ -1,7 +1,9 @@
 #pragma once
-/// What the queue and the runner of a scheduler share.
+/// The parts that the queue and the runner of a scheduler share.
 #include <wye/scheduler/scheduler.hpp>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -18,7 +20,7 @@
 
 namespace wye::inline v0::scheduler {
 
-/// The parts of a scheduler that know no other jobs than the one that they are asked about.
+/// The parts of a scheduler that know one job at a time.
 /// Threads: each part as it says; the other members are constant.
 struct Parts {
   /// `add_places` is that of `Placer`. Throws: std::bad_alloc.

@@ -9,12 +9,36 @@
 #include "scheduler/runner.hpp"
 
 namespace wye::inline v0::scheduler {
+namespace {
+
+/// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before
+/// it are known; otherwise nothing. Counts the jobs that wait and would run before it. Running jobs
+/// may end at any time, so they do not count.
+std::optional<Error> unreachable(const Record& record, const Ready& ready, const Parts& parts) noexcept {
+  if (record.start_by == Instant::max()) return std::nullopt;
+  const Ready::Expected before = ready.before(record);
+  if (before.jobs == 0) return std::nullopt;
+  const Duration left = record.start_by - parts.clock.now();
+  const std::uint32_t at_a_time = ready.at_a_time(record.line);
+  if (before.run_time / at_a_time <= left) return std::nullopt;
+  return error_or(parts.spare.timed_out, [&] {
+    return Error(
+        Errc::timed_out,
+        base::text("{} was refused: {} jobs run before it, {:.3g} ms each and {} at a time, and it is "
+                   "to start within {:.3g} ms.",
+                   record.subject(), before.jobs, milliseconds(before.run_time) / before.jobs, at_a_time,
+                   std::max(0.0, milliseconds(left))));
+  });
+}
+
+}  // namespace
 
 Queue::Queue(Parts& parts, Runner& runner)
     : parts_(parts),
       runner_(runner),
-      ready_(parts.options, parts.pool->options(), parts.pool->fleet().limit(), parts.times,
-             [accounts = &parts.pool->accounts()](std::size_t device) { return accounts->of(device)->held(); }),
+      ready_(
+          parts.options, parts.pool->options(), parts.pool->fleet().limit(), parts.times,
+          [accounts = &parts.pool->accounts()](std::size_t device) { return accounts->of(device)->held(); }),
       ledger_(parts.options.recent, parts.pool->fleet().limit()) {
   ready_.places().add(parts.placer.table());
 }
@@ -100,7 +124,7 @@ void Queue::push(base::Lock lock, const std::shared_ptr<Record>& record) noexcep
       return Error(Errc::closed,
                    base::text("{} was not ready when the scheduler closed.", record->subject()));
     });
-  } else if (parts_.options.refuse_unreachable && (error = unreachable_locked(*record))) {
+  } else if (parts_.options.refuse_unreachable && (error = unreachable(*record, ready_, parts_))) {
     // settles below
   } else {
     try {
@@ -116,26 +140,6 @@ void Queue::push(base::Lock lock, const std::shared_ptr<Record>& record) noexcep
     return;
   }
   wake_worker(std::move(lock));
-}
-
-/// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before
-/// it are known; otherwise nothing. Counts the jobs that wait and would run before it. Running jobs
-/// may end at any time, so they do not count.
-std::optional<Error> Queue::unreachable_locked(const Record& record) noexcept {
-  if (record.start_by == Instant::max()) return std::nullopt;
-  const Ready::Expected before = ready_.before(record);
-  if (before.jobs == 0) return std::nullopt;
-  const Duration left = record.start_by - parts_.clock.now();
-  const std::uint32_t at_a_time = ready_.at_a_time(record.line);
-  if (before.run_time / at_a_time <= left) return std::nullopt;
-  return error_or(parts_.spare.timed_out, [&] {
-    return Error(
-        Errc::timed_out,
-        base::text("{} was refused: {} jobs run before it, {:.3g} ms each and {} at a time, and it is "
-                   "to start within {:.3g} ms.",
-                   record.subject(), before.jobs, milliseconds(before.run_time) / before.jobs, at_a_time,
-                   std::max(0.0, milliseconds(left))));
-  });
 }
 
 bool Queue::requeue(Record& record, std::uint16_t line) noexcept {
@@ -156,7 +160,7 @@ bool Queue::requeue(Record& record, std::uint16_t line) noexcept {
   return true;
 }
 
-/// Counts a record, which this thread runs and which is in its line again, as one that waits.
+/// Counts a record, which this thread runs which is in its line again, as waiting.
 void Queue::return_locked(Record& record) noexcept {
   record.place = on_threads;
   record.run_by = nullptr;
@@ -211,7 +215,8 @@ void Queue::pause_place(const Record& record) noexcept {
   constexpr Duration pause = std::chrono::milliseconds(100);
   const base::Lock lock = hold();
   Places& places = ready_.places();
-  const bool is_of_group = record.line == ready_.shared_line(places[record.place].group - 1u);
+  const bool is_of_group =
+      record.line == shared_line(parts_.pool->fleet().limit(), places[record.place].group - 1u);
   places.refuse(record.place, is_of_group, Clock::steady().now() + pause);
 }
 
@@ -255,8 +260,8 @@ Result<void> Queue::await_quiet(const Clock& clock, Instant until) {
   const std::uint32_t left = queued_ + active_.count();
   return Error(
       Errc::timed_out,
-      left > 0 ? base::text("{} jobs were left when the deadline of quiescing passed: {} waited, {} ran.", left,
-                            queued_, active_.count())
+      left > 0 ? base::text("{} jobs were left when the deadline of quiescing passed: {} waited, {} ran.",
+                            left, queued_, active_.count())
                : base::text("0 jobs were left when the deadline of quiescing passed, but threads still used "
                             "settled jobs ({} submissions of them were in flight).",
                             callbacks_));
@@ -282,9 +287,8 @@ std::shared_ptr<Record> Queue::take_any() noexcept {
 std::optional<std::vector<base::Worker>> Queue::await_stopped(Instant until) noexcept {
   base::Lock lock = hold();
   const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
-  if (stopped_.wait(lock, until, [&] {
-        return has_abandoned_ || (ready_.places().committed() <= own && !staging_);
-      }))
+  if (stopped_.wait(lock, until,
+                    [&] { return has_abandoned_ || (ready_.places().committed() <= own && !staging_); }))
     // Of a queue with abandoned jobs, some workers still run those, and are not joined.
     return has_abandoned_ ? std::vector<base::Worker>() : crew_.take();
   has_abandoned_ = true;

@@ -36,8 +36,6 @@ class Queue {
   base::Lock hold() const noexcept { return base::lock_soon(mutex_); }
   /// Adds the places of devices that a table has added.
   void add_places(const Table& table) noexcept;
-  /// Returns the line of jobs that may run on the devices equal to `first`, as `Ready` does.
-  std::uint16_t shared_line(std::size_t first) const noexcept { return ready_.shared_line(first); }
 
   // A job that is submitted.
 
@@ -71,10 +69,8 @@ class Queue {
   bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
   /// Has the place of a job that it has refused take no job that it shares for a while.
   void pause_place(const Record& record) noexcept;
-  /// Counts a member of a batch, which goes on alone, as committed to its place.
-  void commit(std::uint16_t place) noexcept;
-  /// Ends that.
-  void end_run(std::uint16_t place, Progress progress) noexcept;
+  /// Runs a member of a batch alone. Only from now on it counts as committed to its place.
+  void run_member(Record& record) noexcept;
   /// Takes a job that settles, whose state was `from`.
   void leave(Record& record, State from, const Settled& job) noexcept;
 
@@ -87,7 +83,7 @@ class Queue {
   static void on_return(Record* record, std::uint32_t flight) noexcept;
   /// Makes room for one more job, while a job waits for one of this queue. `by` is 1 or -1.
   void make_room(int by) noexcept;
-  /// Counts the calling thread as one that may hold a job, until `end_use`.
+  /// Counts the calling thread as a holder of a job, until `end_use`.
   void begin_use() noexcept;
   void end_use() noexcept;
 
@@ -117,7 +113,6 @@ class Queue {
  private:
   // queue.cpp
   std::optional<Error> find_room(base::Lock& lock, const Record& record) noexcept;
-  std::optional<Error> unreachable_locked(const Record& record) noexcept;
   void return_locked(Record& record) noexcept;
   void begin_locked(Record& record, bool is_nested) noexcept;
   void leave_line_locked(Record& record) noexcept;
@@ -127,8 +122,6 @@ class Queue {
   }
   // memory.cpp
   bool leave_to_worker_locked(std::shared_ptr<Record> record) noexcept;
-  bool may_wait_alone_locked(Record::Extras::Shortage& shortage, MemoryPause& pause, Instant now,
-                             bool is_shared, bool is_of_tag) const noexcept;
   // in_flight.cpp
   std::shared_ptr<Record> end_callback_locked(Record& record) noexcept;
   // workers.cpp
@@ -152,9 +145,9 @@ class Queue {
   Crew crew_;
   Ledger ledger_;
   std::uint64_t sequence_ = 0;
-  Record* staging_ = nullptr;   // the job that a worker stages: one at a time
-  std::uint32_t queued_ = 0;    // jobs that wait
-  std::uint32_t users_ = 0;     // threads that may hold handles of jobs, but for those with a committed job
+  Record* staging_ = nullptr;    // the job that a worker stages: one at a time
+  std::uint32_t queued_ = 0;     // jobs that wait
+  std::uint32_t users_ = 0;      // threads that may hold handles of jobs, but for those with a committed job
   std::uint32_t callbacks_ = 0;  // records that a callback of a timeline holds
   bool closing_ = false;
   bool has_abandoned_ = false;

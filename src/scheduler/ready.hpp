@@ -55,12 +55,6 @@ class Ready {
 
   Places& places() noexcept { return places_; }
   Tags& tags() noexcept { return tags_; }
-  /// Returns the line of jobs that may run on the devices equal to `first`, which is the first of
-  /// them, and move to others. Threads: any.
-  std::uint16_t shared_line(std::size_t first) const noexcept {
-    return static_cast<std::uint16_t>(most_places_ + 1 + first);
-  }
-
   /// Gives a job its place in the order.
   void rank(Waiting& job) noexcept;
   /// Adds a job to its line; to the staged ones of its place if it is staged. Throws

@@ -88,7 +88,7 @@ std::uint16_t Runner::line_of(Record& record) const {
   const bool is_left = record.place != on_threads && choices[record.place - 1u].equal == group;
   if (!home->is_shared || is_left) return static_cast<std::uint16_t>(1 + home->device);
   record.movable = home->movable;
-  return queue_.shared_line(group);
+  return shared_line(parts_.pool->fleet().limit(), group);
 }
 
 /// Returns a record, which this thread runs, to the line of its next device. Returns false if the
@@ -106,7 +106,7 @@ bool Runner::requeue(Record& record) noexcept try {
 /// Notes for the kernels of `job`, which is that of a record or of a step of its plan, how its
 /// attempt on a device has ended.
 void Runner::note_end(const Record& record, const Job& job, std::size_t device,
-                    const Result<Progress>& attempted) noexcept {
+                      const Result<Progress>& attempted) noexcept {
   if (attempted)
     parts_.placer.note_completion(job, device);
   else if (attempted.error() == Errc::device_lost && record.attempt && record.attempt->has_begun())
@@ -210,9 +210,9 @@ void Runner::warn_of_fallback(const Record& record, std::size_t device) {
   for (const Decision& decision : record.decisions)
     if (decision.verdict == Candidate::Verdict::failed) failed = &decision;
   parts_.log.write(LogLevel::warning, "scheduler",
-             base::text("{} falls back from '{}' to '{}': {}", record.subject(),
-                        parts_.pool->fleet().info(failed->device).id, parts_.pool->fleet().info(device).id,
-                        failed->error()->sentence()));
+                   base::text("{} falls back from '{}' to '{}': {}", record.subject(),
+                              parts_.pool->fleet().info(failed->device).id,
+                              parts_.pool->fleet().info(device).id, failed->error()->sentence()));
 }
 
 /// Returns when the time limit of a record that has started passes.
@@ -251,13 +251,14 @@ Result<void> Runner::begin_attempt(Record& record, std::size_t index, flight::Fl
   flight::FlightPointer attempt;
   if (!record.job.is_build())
     attempt = parts_.flights.make({.calls = record.job,
-                             .operands = record.plan_run ? &record.plan_run->operands() : nullptr,
-                             .times = &record.times,
-                             .until = until,
-                             .stop = is_alone ? &record.stop : nullptr},  // others of a batch go on
-                            device, index, record.tag());
+                                   .operands = record.plan_run ? &record.plan_run->operands() : nullptr,
+                                   .times = &record.times,
+                                   .until = until,
+                                   .stop = is_alone ? &record.stop : nullptr},  // others of a batch go on
+                                  device, index, record.tag());
   if (!record.plan_run)
-    if (auto ok = parts_.preparer.prepare(record, index, attempt.get(), parts_.preparer.ready_by(until)); !ok) return ok;
+    if (auto ok = parts_.preparer.prepare(record, index, attempt.get(), parts_.preparer.ready_by(until)); !ok)
+      return ok;
   if (record.tier != CacheTier::memory) {  // a hit is not worth a reading
     const Instant now = parts_.clock.now();
     record.times.build += now - std::exchange(lap, now);
@@ -312,7 +313,8 @@ Result<Progress> Runner::proceed(Record& record, bool has_returned, bool detache
     }
     for (bool is_submitted = has_returned;; is_submitted = false) {
       if (!is_submitted)
-        if (const auto point = attempt.submit(!detaches); point && queue_.detach(record, *point, attempt.park()))
+        if (const auto point = attempt.submit(!detaches);
+            point && queue_.detach(record, *point, attempt.park()))
           return Progress::in_flight;
       auto completed = attempt.complete();
       if (!completed) return std::move(completed).error();

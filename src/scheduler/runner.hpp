@@ -18,8 +18,7 @@ class Queue;
 bool may_succeed_elsewhere(Errc code);
 
 /// Runs jobs on the calling thread, one device after the other, and settles them.
-/// Threads: thread-safe, if each job is in one call at a time. `settle` and what settles: any, of
-///          which one settles the job.
+/// Threads: thread-safe, if one thread runs a job at a time. Several may settle it; one of them does.
 class Runner {
  public:
   /// `parts` and `queue` outlive it.
@@ -73,7 +72,6 @@ class Runner {
   Result<void> begin_batch(Record& leader, flight::Flight& attempt);
   template <class F>
   void each_member(Record& leader, F f) noexcept;
-  void run_alone(Record& member) noexcept;
   void complete_batch(Record& leader, const Result<Progress>& result) noexcept;
   void dissolve_batch(Record& leader) noexcept;
   // plan_run.cpp

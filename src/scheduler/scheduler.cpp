@@ -256,7 +256,9 @@ Bytes Outcome::bytes_transferred() const { return record_->bytes_transferred; }
 CacheTier Outcome::cache_tier() const { return record_->tier; }
 std::uint32_t Outcome::jobs_in_submission() const noexcept { return record_->batch_size; }
 std::uint32_t Outcome::jobs_in_launch() const noexcept { return record_->launch_size; }
-std::vector<VariantChoice> Outcome::variants() const { return record_->core->parts().explainer.variants(*record_); }
+std::vector<VariantChoice> Outcome::variants() const {
+  return record_->core->parts().explainer.variants(*record_);
+}
 std::vector<KernelCode> Outcome::code() const { return record_->core->parts().explainer.code(*record_); }
 std::string Outcome::reason() const { return record_->core->parts().explainer.reason(*record_); }
 

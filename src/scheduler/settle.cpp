@@ -109,8 +109,8 @@ Instant Runner::settle(Record& record, State from, std::optional<Error> error) n
   base::release_arguments(record.job);
   record.plan_run.reset();
   if (record.bytes_prefetched() != Bytes{})  // releases the buffers of its copies, if these have completed
-    (void)parts_.pool->leases().reclaim(*base::state_of(parts_.pool->fleet().device(record.extras->prefetched_on)),
-                                  Bytes{});
+    (void)parts_.pool->leases().reclaim(
+        *base::state_of(parts_.pool->fleet().device(record.extras->prefetched_on)), Bytes{});
   if (from != State::waiting) fail_outputs(record);
   log_end(parts_.log, parts_.explainer, record);
   std::vector<Continuation> continuations = publish(record);

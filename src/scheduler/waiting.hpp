@@ -30,6 +30,12 @@ enum class State : std::uint8_t {
 /// line with that number for jobs that run there only.
 inline constexpr std::uint16_t on_threads = 0;
 
+/// Returns the line of jobs that may run on the devices equal to `first`, which is the first of them,
+/// and move to others. A pool has at most `devices`.
+constexpr std::uint16_t shared_line(std::size_t devices, std::size_t first) noexcept {
+  return static_cast<std::uint16_t>(devices + 2 + first);
+}
+
 /// A job as `Ready` keeps it.
 /// Threads: the state changes by compare-and-swap. The members up to `may_share` are set before the
 ///          job is ready; the others are under the mutex of the scheduler.

@@ -41,7 +41,7 @@ bool Queue::call_worker_locked() noexcept {
 /// before and after.
 /// `now`: the time, if the thread knows it; set to the time afterwards, if the thread has read it.
 void Queue::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
-                      Instant& now) noexcept {
+                       Instant& now) noexcept {
   if (record->advance(State::queued, State::running)) {
     ready_.places().commit(record->place);
     begin_locked(*record, false);
@@ -55,7 +55,7 @@ void Queue::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is
 
 /// Runs a job that counts as running on this thread. `lock` is held before and after.
 void Queue::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
-                     Instant& now) noexcept {
+                      Instant& now) noexcept {
   const std::uint16_t place = record->place;
   record->run_by = this_thread();
   if (is_worker && record->may_share && !record->attempt) take_batch_locked(*record);
@@ -110,7 +110,8 @@ void Queue::take_batch_locked(Record& leader) noexcept {
   const auto own = time_of(leader);
   if (!own) return;
   Duration work = *own;
-  const std::size_t most = std::min<std::size_t>(parts_.options.batch_limit, ready_.jobs_per_lane(leader.place));
+  const std::size_t most =
+      std::min<std::size_t>(parts_.options.batch_limit, ready_.jobs_per_lane(leader.place));
   const auto may_join = [&](const Waiting& next) {
     const auto time = time_of(next);
     return time && work + *time <= most_work;
@@ -230,12 +231,14 @@ bool Queue::run_if_room(base::Lock& lock, Record& record) noexcept {
   return true;
 }
 
-void Queue::commit(std::uint16_t place) noexcept {
-  const base::Lock lock = hold();
-  ready_.places().commit(place);
-}
-
-void Queue::end_run(std::uint16_t place, Progress progress) noexcept {
+void Queue::run_member(Record& record) noexcept {
+  const std::uint16_t place = record.place;
+  {
+    const base::Lock lock = hold();
+    ready_.places().commit(place);
+  }
+  Instant now;
+  const Progress progress = runner_.run(record, true, now);
   const base::Lock lock = hold();
   end_run_locked(place, progress);
 }

@@ -16,6 +16,7 @@ using scheduler::decide_move;
 using scheduler::Move;
 using scheduler::on_threads;
 using scheduler::Ready;
+using scheduler::shared_line;
 using scheduler::State;
 using scheduler::Table;
 using scheduler::TimeBook;
@@ -24,7 +25,8 @@ using scheduler::Waiting;
 
 namespace {
 
-int processors[8];
+constexpr std::size_t most_devices = 8;
+int processors[most_devices];
 
 Choice gpu(std::string_view backend, std::string_view name, int processor) {
   return {.backend = backend, .type = AdapterType::discrete, .name = name, .silicon = &processors[processor]};
@@ -34,7 +36,8 @@ Choice gpu(std::string_view backend, std::string_view name, int processor) {
 struct Lines {
   explicit Lines(std::vector<Choice> devices, SchedulerOptions options = {}, std::uint32_t lanes = 1)
       : table({}, std::move(devices)),
-        ready(options, pool_options(lanes), 8, times, [this](std::size_t d) { return Bytes{memory[d]}; }) {
+        ready(options, pool_options(lanes), most_devices, times,
+              [this](std::size_t d) { return Bytes{memory[d]}; }) {
     ready.places().add(table);
   }
   static PoolOptions pool_options(std::uint32_t lanes) {
@@ -46,9 +49,9 @@ struct Lines {
   std::shared_ptr<Waiting> add(std::size_t device, Priority priority = Priority::normal,
                                std::uint64_t movable = 0) {
     const bool shares = table.choices[device].shares;
-    return add_to(
-        shares ? ready.shared_line(table.choices[device].equal) : static_cast<std::uint16_t>(1 + device),
-        priority, movable);
+    return add_to(shares ? shared_line(most_devices, table.choices[device].equal)
+                         : static_cast<std::uint16_t>(1 + device),
+                  priority, movable);
   }
   std::shared_ptr<Waiting> add_to(std::uint16_t line, Priority priority = Priority::normal,
                                   std::uint64_t movable = 0) {
