@@ -6,6 +6,8 @@ namespace wye::inline v0::scheduler {
 
 constinit thread_local int jobs_on_this_thread = 0;
 
+constinit thread_local Crew::ThisWorker Crew::this_worker{};
+
 bool runs_job() noexcept { return jobs_on_this_thread > 0 || base::Team::inside(); }
 
 }  // namespace wye::scheduler

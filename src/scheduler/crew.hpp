@@ -35,7 +35,7 @@ class Crew {
   /// call `wake` once it has released the mutex.
   template <class HasWork, class Work>
   bool call(HasWork has_work, bool needs_watch, std::size_t most, Work work) noexcept {
-    if (is_waking_ || spinning_ > 0) return false;
+    if (is_waking_ || spinning_ > 0 || returning_ > 0) return false;
     if (!has_work() && (!needs_watch || parked_ > 0)) return false;
     if (parked_ > 0) return is_waking_ = true;
     if (workers_.size() < most) start(std::move(work));
@@ -53,6 +53,17 @@ class Crew {
 
   // Of a worker.
 
+  /// Makes the calling thread one of the workers.
+  void join() noexcept { this_worker.crew = this; }
+  /// Notes that the calling thread looks for work next, if it is a worker: `call` calls no other one
+  /// until `end_return`, which the thread calls before it looks for work or does anything else.
+  void begin_return() noexcept {
+    if (this_worker.crew != this || std::exchange(this_worker.is_returning, true)) return;
+    ++returning_;
+  }
+  void end_return() noexcept {
+    if (this_worker.crew == this && std::exchange(this_worker.is_returning, false)) --returning_;
+  }
   /// Returns whether a worker was called and has not left `park` yet.
   bool is_waking() const noexcept { return is_waking_; }
   /// Polls `ready()`, without the mutex, for as long as parking would cost.
@@ -79,6 +90,12 @@ class Crew {
   }
 
  private:
+  struct ThisWorker {
+    const Crew* crew = nullptr;  // null: the thread is no worker
+    bool is_returning = false;
+  };
+  static constinit thread_local ThisWorker this_worker;
+
   template <class Work>
   void start(Work work) noexcept {
     try {
@@ -91,7 +108,8 @@ class Crew {
 
   std::vector<base::Worker> workers_;
   std::uint32_t parked_ = 0;
-  std::uint32_t spinning_ = 0;  // before they park
+  std::uint32_t spinning_ = 0;   // before they park
+  std::uint32_t returning_ = 0;  // from a job that has settled
   bool is_waking_ = false;
   Instant watched_until_ = Instant::max();  // until when a parked worker waits
   base::Gate gate_;

@@ -35,12 +35,6 @@ bool Places::comes_before(std::uint16_t a, std::uint16_t b) const noexcept {
   return std::tuple(of_first.count, first.last_taken) < std::tuple(of_second.count, second.last_taken);
 }
 
-std::uint32_t Places::committed() const noexcept {
-  std::uint32_t sum = 0;
-  for (const Place& place : all_) sum += place.committed;
-  return sum;
-}
-
 void Places::pause(MemoryPause& pause, Instant until) noexcept {
   if (!pause.until) ++paused_;
   pause.until = until;

@@ -62,7 +62,6 @@ class Places {
     all_[place].last_taken = ++taken_;
   }
   void uncommit(std::uint16_t place) noexcept { --all_[place].committed; }
-  std::uint32_t committed() const noexcept;
   void add_blocked(int jobs) noexcept { blocked_ += static_cast<std::uint32_t>(jobs); }
   /// Returns how many jobs wait, with their threads, for other jobs.
   std::uint32_t blocked() const noexcept { return blocked_; }

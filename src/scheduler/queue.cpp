@@ -162,9 +162,9 @@ bool Queue::requeue(Record& record, std::uint16_t line) noexcept {
 
 /// Counts a record, which this thread runs which is in its line again, as waiting.
 void Queue::return_locked(Record& record) noexcept {
+  end_active_locked(record);
   record.place = on_threads;
   record.run_by = nullptr;
-  active_.remove(record);
   ++queued_;
   TagState* const tag = record.tag_state;
   if (std::exchange(record.counts_for_tag, false)) --tag->running;
@@ -181,6 +181,12 @@ void Queue::begin_locked(Record& record, bool is_nested) noexcept {
   active_.add(record);
 }
 
+/// Counts a job that settles, or waits again, as a job that runs no longer.
+void Queue::end_active_locked(Record& record) noexcept {
+  active_.remove(record);
+  if (std::exchange(record.is_committed, false)) ready_.places().uncommit(record.place);
+}
+
 /// Counts a job that waits no longer.
 void Queue::leave_line_locked(Record& record) noexcept {
   --queued_;
@@ -192,7 +198,10 @@ void Queue::leave(Record& record, State from, const Settled& job) noexcept {
   const base::Lock lock = hold();
   ledger_.note(job);
   if (from == State::running) {
-    active_.remove(record);
+    Places& places = ready_.places();
+    if (record.is_committed) places.resume(places[record.place].pause);
+    end_active_locked(record);
+    if (jobs_on_this_thread == 1) crew_.begin_return();  // it takes the first of the followers
   } else {
     leave_line_locked(record);
     ++users_;
@@ -209,6 +218,12 @@ void Queue::leave(Record& record, State from, const Settled& job) noexcept {
     if (!closing_) ready_.release_held(*tag);
   }
   if (!record.error && !record.has_failed) ready_.places()[record.place].pause.has_no_memory = false;
+}
+
+void Queue::call_other_worker() noexcept {
+  base::Lock lock = hold();
+  crew_.end_return();
+  wake_worker(std::move(lock));
 }
 
 void Queue::pause_place(const Record& record) noexcept {
@@ -239,7 +254,7 @@ void Queue::end_use() noexcept {
 
 bool Queue::is_quiet_locked() noexcept {
   return queued_ == 0 && active_.count() == 0 && users_ == 0 && callbacks_ == 0 && ready_.count() == 0 &&
-         ready_.places().committed() == 0;
+         runs_ == 0;
 }
 
 bool Queue::is_quiet() noexcept {
@@ -287,8 +302,7 @@ std::shared_ptr<Record> Queue::take_any() noexcept {
 std::optional<std::vector<base::Worker>> Queue::await_stopped(Instant until) noexcept {
   base::Lock lock = hold();
   const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
-  if (stopped_.wait(lock, until,
-                    [&] { return has_abandoned_ || (ready_.places().committed() <= own && !staging_); }))
+  if (stopped_.wait(lock, until, [&] { return has_abandoned_ || (runs_ <= own && !staging_); }))
     // Of a queue with abandoned jobs, some workers still run those, and are not joined.
     return has_abandoned_ ? std::vector<base::Worker>() : crew_.take();
   has_abandoned_ = true;
@@ -301,7 +315,7 @@ std::shared_ptr<Record> Queue::abandon_next(std::shared_ptr<device::Timeline>& p
   const base::Lock lock = hold();
   if (staging_ && staging_->advance(State::staging, State::abandoned)) {
     if (staging_->is_due)
-      active_.remove(*staging_);
+      end_active_locked(*staging_);
     else
       leave_line_locked(*staging_);
     ledger_.note_without_result(staging_->type_metrics);
@@ -319,7 +333,7 @@ std::shared_ptr<Record> Queue::abandon_next(std::shared_ptr<device::Timeline>& p
     } else if (!record->advance(State::running, State::abandoned)) {
       continue;  // it has just settled
     }
-    active_.remove(*record);
+    end_active_locked(*record);
     ledger_.note_without_result(record->type_metrics);
     ++users_;
     return record->shared_from_this();

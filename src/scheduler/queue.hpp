@@ -73,6 +73,9 @@ class Queue {
   void run_member(Record& record) noexcept;
   /// Takes a job that settles, whose state was `from`.
   void leave(Record& record, State from, const Settled& job) noexcept;
+  /// Has another worker take the work that this thread would take next: it has other things to do
+  /// after the job that has settled.
+  void call_other_worker() noexcept;
 
   // A job that another thread may run.
 
@@ -116,6 +119,7 @@ class Queue {
   void return_locked(Record& record) noexcept;
   void begin_locked(Record& record, bool is_nested) noexcept;
   void leave_line_locked(Record& record) noexcept;
+  void end_active_locked(Record& record) noexcept;
   bool is_quiet_locked() noexcept;
   void note_quiet_locked() noexcept {
     if (quiescing_ > 0 && is_quiet_locked()) quiet_.wake_all();
@@ -130,7 +134,8 @@ class Queue {
   bool call_worker_locked() noexcept;
   void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
   void run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
-  void end_run_locked(std::uint16_t place, Progress progress) noexcept;
+  void commit_locked(Record& record) noexcept;
+  void end_run_locked(Progress progress) noexcept;
   std::shared_ptr<Record> pop_locked() noexcept;
   void take_batch_locked(Record& leader) noexcept;
   void stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept;
@@ -147,7 +152,8 @@ class Queue {
   std::uint64_t sequence_ = 0;
   Record* staging_ = nullptr;    // the job that a worker stages: one at a time
   std::uint32_t queued_ = 0;     // jobs that wait
-  std::uint32_t users_ = 0;      // threads that may hold handles of jobs, but for those with a committed job
+  std::uint32_t runs_ = 0;       // jobs that have started, until their thread has left them
+  std::uint32_t users_ = 0;      // threads that may hold handles of jobs, beyond those of `runs_`
   std::uint32_t callbacks_ = 0;  // records that a callback of a timeline holds
   bool closing_ = false;
   bool has_abandoned_ = false;

@@ -119,6 +119,7 @@ Instant Runner::settle(Record& record, State from, std::optional<Error> error) n
     complete_arrays(record);
   else
     release_followers(record);
+  if (!continuations.empty() && jobs_on_this_thread > 0) queue_.call_other_worker();
   call(continuations, record);
   const Instant now = continuations.empty() ? record.settled_at : Instant();
   if (from != State::running) {  // the thread that runs a job counts until it has left the job

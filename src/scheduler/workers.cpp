@@ -16,8 +16,7 @@ void Queue::wake_worker(base::Lock lock) noexcept {
     lock.unlock();  // otherwise the woken thread waits for the lock
     return crew_.wake();
   }
-  if (!crew_.empty() || ready_.places().committed() > 0)
-    return;  // a thread that runs a job takes the next one
+  if (!crew_.empty() || runs_ > 0) return;  // a thread that runs a job takes the next one
   // The system refuses a thread. The calling thread runs all queued jobs, and jobs that become
   // ready meanwhile.
   Instant now;
@@ -43,7 +42,7 @@ bool Queue::call_worker_locked() noexcept {
 void Queue::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
                        Instant& now) noexcept {
   if (record->advance(State::queued, State::running)) {
-    ready_.places().commit(record->place);
+    commit_locked(*record);
     begin_locked(*record, false);
   } else if (record->advance(State::returned, State::running)) {
     active_.end_flight();
@@ -56,7 +55,6 @@ void Queue::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is
 /// Runs a job that counts as running on this thread. `lock` is held before and after.
 void Queue::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
                       Instant& now) noexcept {
-  const std::uint16_t place = record->place;
   record->run_by = this_thread();
   if (is_worker && record->may_share && !record->attempt) take_batch_locked(*record);
   if (is_worker)
@@ -68,17 +66,23 @@ void Queue::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_
   record.reset();
   --jobs_on_this_thread;
   lock = hold();
-  end_run_locked(place, progress);
+  end_run_locked(progress);
 }
 
-/// Counts a job, which counted as committed to a place, as a job that this thread runs no longer.
-void Queue::end_run_locked(std::uint16_t place, Progress progress) noexcept {
+/// Counts a job that a thread begins to run as committed to its place.
+void Queue::commit_locked(Record& record) noexcept {
+  ready_.places().commit(record.place);
+  record.is_committed = true;
+  ++runs_;
+}
+
+/// Counts a job, for which `commit_locked` was called, as a job that this thread runs no longer.
+void Queue::end_run_locked(Progress progress) noexcept {
+  crew_.end_return();
   if (progress == Progress::in_flight) {
     --users_;  // `detach` has counted this thread
   } else {
-    Places& places = ready_.places();
-    places.uncommit(place);
-    if (progress == Progress::completed) places.resume(places[place].pause);
+    --runs_;
     stopped_.wake_all();
     if (closing_) crew_.wake_all();  // workers end with the last job in flight
   }
@@ -91,7 +95,7 @@ std::shared_ptr<Record> Queue::pop_locked() noexcept {
     auto record = std::static_pointer_cast<Record>(ready_.pop());
     if (!record || record->state != State::staging) return record;
     record->is_due = true;  // the thread that stages it runs it next
-    ready_.places().commit(record->place);
+    commit_locked(*record);
     begin_locked(*record, false);
   }
 }
@@ -140,6 +144,7 @@ void Queue::take_batch_locked(Record& leader) noexcept {
 
 void Queue::work() noexcept {
   base::Lock lock = hold();
+  crew_.join();
   const auto is_closed = [&] { return closing_ && active_.in_flight() == 0 && !ready_.has_returned(); };
   const auto has_work = [&] { return is_closed() || crew_.is_waking() || has_work_locked(); };
   const auto* const manual = dynamic_cast<const ManualClock*>(&parts_.clock);
@@ -189,7 +194,7 @@ void Queue::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now
   }
   if (std::exchange(record->is_due, false)) {
     if (record->advance(State::staging, State::running)) return run_begun(lock, std::move(record), true, now);
-    ready_.places().uncommit(record->place);  // abandoned
+    --runs_;  // abandoned
     return;
   }
   if (!record->advance(State::staging, State::queued)) return;  // abandoned
@@ -212,12 +217,12 @@ bool Queue::run_if_room(base::Lock& lock, Record& record) noexcept {
   const std::optional<std::uint16_t> place = nested ? std::nullopt : ready_.find_room(record);
   if (!nested && (!place || (record.tag_state && record.tag_state->is_full()))) return false;
   if (!record.advance(State::queued, State::running)) return false;
-  if (place)
-    ready_.places().commit(*place);
-  else
-    ++users_;
   begin_locked(record, nested);
   record.place = place.value_or(on_threads);
+  if (place)
+    commit_locked(record);
+  else
+    ++users_;
   record.run_by = this_thread();
   lock.unlock();
   ++jobs_on_this_thread;
@@ -226,21 +231,20 @@ bool Queue::run_if_room(base::Lock& lock, Record& record) noexcept {
   --jobs_on_this_thread;
   if (nested) return end_use(), true;
   lock = hold();
-  end_run_locked(*place, progress);
+  end_run_locked(progress);
   wake_worker(std::move(lock));
   return true;
 }
 
 void Queue::run_member(Record& record) noexcept {
-  const std::uint16_t place = record.place;
   {
     const base::Lock lock = hold();
-    ready_.places().commit(place);
+    commit_locked(record);
   }
   Instant now;
   const Progress progress = runner_.run(record, true, now);
   const base::Lock lock = hold();
-  end_run_locked(place, progress);
+  end_run_locked(progress);
 }
 
 }  // namespace wye::scheduler
