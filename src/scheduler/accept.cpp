@@ -39,7 +39,8 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
       parts_(std::move(pool), std::move(provider), std::move(options),
              [this](const Table& table) { queue_.add_places(table); }),
       queue_(parts_, runner_),
-      runner_(parts_, queue_),
+      workers_(parts_, queue_, runner_),
+      runner_(parts_, queue_, workers_),
       refused_(std::shared_ptr<Core>(std::shared_ptr<void>(), this),  // does not own this
                Job::failed("job", workload_types::custom, parts_.spare.out_of_memory)) {
   refused_.state = State::settled;
@@ -189,16 +190,24 @@ void Core::on_predecessors_complete(void* object) noexcept {
     if (!record->advance(State::waiting, State::queued))
       release_followers(*record);
     else
-      core.queue_.push(core.queue_.hold(), record);
+      core.push(core.queue_.hold(), record);
     first = record->dependencies->next_released;
   }
+}
+
+/// Adds a record that is ready, under `lock`, and releases the lock. Settles it if it cannot run.
+void Core::push(base::Lock lock, const std::shared_ptr<Record>& record) noexcept {
+  std::optional<Error> error = queue_.add_locked(record);
+  if (!error) return workers_.wake(std::move(lock));
+  lock.unlock();
+  runner_.settle(*record, State::queued, std::move(error));
 }
 
 void Core::submit(const std::shared_ptr<Record>& record) noexcept {
   if (origin_.is_inherited()) return;  // every call on the ticket returns this error
   if (record->is_settled) return;
   // A job must not wait for the jobs that wait for it.
-  if (base::Lock lock = enter(record, !runs_job())) queue_.push(std::move(lock), record);
+  if (base::Lock lock = enter(record, !runs_job())) push(std::move(lock), record);
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
@@ -206,9 +215,9 @@ Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {
   if (record->is_settled) return record->result();
   if (base::Lock lock = enter(record, false)) {  // its caller waits anyway
     record->started = record->submitted;         // one reading of the clock for both
-    if (!queue_.run_if_room(lock, *record)) {
+    if (!workers_.run_if_room(lock, *record)) {
       record->started = {};
-      queue_.push(std::move(lock), record);
+      push(std::move(lock), record);
     }
   }
   return wait(*record, Deadline::never());

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/internals.hpp"
-#include "scheduler/queue.hpp"
 #include "scheduler/runner.hpp"
+#include "scheduler/workers.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -56,7 +56,7 @@ void Runner::complete_batch(Record& leader, const Result<Progress>& result) noex
   each_member(leader, [&](Record& member) {
     member.times.lane = leader.times.lane;
     member.launch_size = member.attempt->launch_size();
-    if (!result) return queue_.run_member(member);
+    if (!result) return workers_.run_member(member);
     Instant now;
     run(member, true, now);
   });
@@ -71,7 +71,7 @@ void Runner::dissolve_batch(Record& leader) noexcept {
   leader.leads_batch = false;
   leader.batch_size = leader.launch_size = 1;
   each_member(leader, [&](Record& member) {
-    if (!requeue(member)) queue_.run_member(member);
+    if (!requeue(member)) workers_.run_member(member);
   });
 }
 

@@ -16,13 +16,13 @@ namespace wye::inline v0::scheduler {
 
 Result<void> Core::close(Instant until) noexcept {
   if (const Error* inherited = origin_.error()) return *inherited;
-  queue_.begin_close();
+  workers_.close();
   while (const std::shared_ptr<Record> record = queue_.take_any())
     runner_.settle(*record, State::queued, error_or(parts_.spare.closed, [&] {
       return Error(Errc::closed,
                    base::text("{} had not started when the scheduler was closed.", record->subject()));
     }));
-  if (const auto workers = queue_.await_stopped(until)) return {};
+  if (const auto workers = workers_.await_stopped(until)) return {};
   self_ = shared_from_this();
   base::detail::keep(this);
   std::string names;
@@ -31,7 +31,7 @@ Result<void> Core::close(Instant until) noexcept {
   while (std::shared_ptr<Record> record = queue_.abandon_next(polled)) {
     // A worker waits for it instead of the waiter thread of the device: that polls the driver again
     // and again, which it must not do while the process ends.
-    if (polled && polled->drop_callbacks()) Queue::on_return(record.get(), record->flight);
+    if (polled && polled->drop_callbacks()) Workers::on_return(record.get(), record->flight);
     const std::string name = abandon(*record);
     try {
       names += (names.empty() ? "" : ", ") + name;
@@ -84,6 +84,7 @@ Result<void> Core::quiesce(Deadline deadline) {
   const Clock& clock = parts_.pool->clock();
   const Instant until = deadline.at(clock);
   for (;;) {
+    workers_.wake(queue_.hold());  // lines may have entries of jobs that have settled
     if (auto quiet = queue_.await_quiet(clock, until); !quiet) return quiet;
     if (!parts_.provider->await_builds(base::parked_until(clock, until)))
       return Error(
@@ -95,7 +96,7 @@ Result<void> Core::quiesce(Deadline deadline) {
           Errc::timed_out,
           "0 jobs were left when the deadline of quiescing passed, but work that a job left in flight "
           "had not completed.");
-    if (queue_.is_quiet()) return {};  // no job was submitted meanwhile
+    if (queue_.await_quiet(clock, Instant::min())) return {};  // no job was submitted meanwhile
   }
 }
 

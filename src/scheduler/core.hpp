@@ -18,6 +18,7 @@
 #include "scheduler/queue.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/runner.hpp"
+#include "scheduler/workers.hpp"
 
 namespace wye::inline v0 {
 
@@ -69,7 +70,7 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   Parts& parts() noexcept { return parts_; }
   const Parts& parts() const noexcept { return parts_; }
-  Queue& queue() noexcept { return queue_; }
+  Workers& workers() noexcept { return workers_; }
   const pool::Pool& pool() const noexcept { return *parts_.pool; }
   const Clock& clock() const noexcept { return parts_.clock; }
   /// Returns the row of the preference table for `size` of `type`.
@@ -104,6 +105,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Record> without_memory() noexcept;
   std::optional<Error> examine(Record& record) noexcept;
   base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
+  void push(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
   static void on_predecessors_complete(void* object) noexcept;
   // wait.cpp
   class YieldedSlot;
@@ -117,6 +119,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const Blocks dependencies_;
   Parts parts_;
   Queue queue_;
+  Workers workers_;
   Runner runner_;
   std::array<Parking, 32> parking_;
   std::shared_ptr<Core> self_;  // holds this until the process ends, if jobs were abandoned

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/team.hpp"
-#include "scheduler/queue.hpp"
 #include "scheduler/runner.hpp"
+#include "scheduler/workers.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -52,16 +52,16 @@ bool may_wait_alone(Record::Extras::Shortage& shortage, MemoryPause& pause, Inst
 
 /// Returns a record to its line. Returns false if the system refuses a thread that would run it, or
 /// without memory: this thread goes on.
-bool Queue::leave_to_worker_locked(std::shared_ptr<Record> record) noexcept try {
-  if (crew_.empty()) (void)call_worker_locked();
+bool Workers::leave_to_worker_locked(std::shared_ptr<Record> record) noexcept try {
+  if (crew_.empty()) (void)call_locked();
   if (crew_.empty()) return false;
-  ready_.push(std::move(record));
+  queue_.ready().push(std::move(record));
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-bool Queue::wait_for_memory(Record& record) noexcept {
+bool Workers::wait_for_memory(Record& record) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   // A job on top of another one cannot wait for the memory that the other holds.
   if (record.plan_run || jobs_on_this_thread > 1 || base::Team::inside()) return false;
@@ -71,10 +71,10 @@ bool Queue::wait_for_memory(Record& record) noexcept {
   TagState* const tag = std::exchange(record.lacks_tag_memory, false) ? record.tag_state : nullptr;
   const bool is_shared = tag || parts_.pool->accounts().note_shortage(record.decisions.back().device);
 
-  base::Lock lock = hold();
-  Places& places = ready_.places();
+  base::Lock lock = queue_.hold();
+  Places& places = queue_.ready().places();
   Places::Place& place = places[record.place];
-  if (closing_ || record.state != State::running || record.stop) return false;
+  if (queue_.is_closing_locked() || record.state != State::running || record.stop) return false;
   MemoryPause& pause = tag ? tag->pause : place.pause;
   const std::uint32_t others = (tag ? tag->running : place.committed) - 1;
   const std::uint32_t blocked = record.place == on_threads && !tag ? places.blocked() : 0;
@@ -90,10 +90,10 @@ bool Queue::wait_for_memory(Record& record) noexcept {
   if (!record.has_failed) record.started = {};  // it waits as other jobs do
   record.may_share = record.leads_batch = false;
   record.time_row = nullptr;
-  ledger_.note_memory_wait();
-  return_locked(record);
+  queue_.note_memory_wait_locked();
+  queue_.return_locked(record);
   const bool wakes = crew_.call_for(*pause.until);
-  wake_worker(std::move(lock));
+  wake(std::move(lock));
   if (wakes) crew_.wake();
   if (keep->stop) runner_.cancel(*keep);  // a call that came while it ran could not settle it
   return true;

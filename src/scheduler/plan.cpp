@@ -104,7 +104,7 @@ PlanState::PlanState(std::shared_ptr<Core> in, std::vector<GraphNode> all, const
 Result<std::shared_ptr<PlanState>> Core::compile(const GraphState& graph, const PlanOptions& options) try {
   if (const Error* inherited = origin_.error()) return *inherited;
   if (graph.error) return *graph.error;
-  if (queue_.is_closing())
+  if (const base::Lock lock = queue_.hold(); queue_.is_closing_locked())
     return Error(Errc::closed,
                  base::text("Graph '{}' was compiled after the scheduler was closed.", options.name));
   auto plan = std::make_shared<PlanState>(shared_from_this(), graph.nodes, options, parts_.options.fallback);

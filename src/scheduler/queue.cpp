@@ -117,50 +117,107 @@ void Queue::note_without_memory() noexcept {
   ledger_.note_without_result(nullptr);
 }
 
-void Queue::push(base::Lock lock, const std::shared_ptr<Record>& record) noexcept {
-  std::optional<Error> error;
-  if (closing_) {
-    error = error_or(parts_.spare.closed, [&] {
+std::optional<Error> Queue::add_locked(const std::shared_ptr<Record>& record) noexcept {
+  if (closing_)
+    return error_or(parts_.spare.closed, [&] {
       return Error(Errc::closed,
                    base::text("{} was not ready when the scheduler closed.", record->subject()));
     });
-  } else if (parts_.options.refuse_unreachable && (error = unreachable(*record, ready_, parts_))) {
-    // settles below
-  } else {
-    try {
-      ready_.rank(*record);
-      ready_.push(record);
-    } catch (const std::bad_alloc&) {
-      error = parts_.spare.out_of_memory;
-    }
-  }
-  if (error) {
-    lock.unlock();
-    runner_.settle(*record, State::queued, std::move(error));
-    return;
-  }
-  wake_worker(std::move(lock));
-}
-
-bool Queue::requeue(Record& record, std::uint16_t line) noexcept {
-  const std::shared_ptr<Record> keep = record.shared_from_this();
-  base::Lock lock = hold();
-  if (closing_ || record.state != State::running) return false;
-  const std::uint16_t before = std::exchange(record.line, line);
-  record.time_row = nullptr;
+  if (parts_.options.refuse_unreachable)
+    if (auto error = unreachable(*record, ready_, parts_)) return error;
   try {
-    ready_.push(keep);
+    ready_.rank(*record);
+    ready_.push(record);
   } catch (const std::bad_alloc&) {
-    record.line = before;
-    return false;
+    return parts_.spare.out_of_memory;
   }
-  return_locked(record);
-  wake_worker(std::move(lock));
-  if (keep->stop) runner_.cancel(*keep);  // a call that came while it ran could not settle it
-  return true;
+  return std::nullopt;
 }
 
-/// Counts a record, which this thread runs which is in its line again, as waiting.
+std::shared_ptr<Record> Queue::pop_locked() noexcept {
+  for (;;) {
+    auto record = std::static_pointer_cast<Record>(ready_.pop());
+    if (!record || record->state != State::staging) return record;
+    record->is_due = true;  // the thread that stages it runs it next
+    commit_locked(*record);
+    begin_locked(*record);
+  }
+}
+
+void Queue::begin_locked(Record& record, bool counts_for_tag) noexcept {
+  leave_line_locked(record);
+  ready_.observe(record);
+  record.counts_for_tag = counts_for_tag && record.tag_state;
+  if (record.counts_for_tag) ++record.tag_state->running;
+  active_.add(record);
+}
+
+void Queue::commit_locked(Record& record) noexcept {
+  ready_.places().commit(record.place);
+  record.is_committed = true;
+  ++runs_;
+}
+
+void Queue::take_batch_locked(Record& leader) noexcept {
+  constexpr Duration most_work = std::chrono::milliseconds(1);
+  const std::uint32_t committed = ready_.places()[leader.place].committed;
+  // The lanes of a device share it: a job takes longer while others run.
+  const auto time_of = [&](const Waiting& job) -> std::optional<Duration> {
+    const Duration mean = job.may_share ? job.mean_time() : Duration::zero();
+    return mean != Duration::zero() ? std::optional(mean / committed) : std::nullopt;
+  };
+  const auto own = time_of(leader);
+  if (!own) return;
+  Duration work = *own;
+  const std::size_t most =
+      std::min<std::size_t>(parts_.options.batch_limit, ready_.jobs_per_lane(leader.place));
+  const auto may_join = [&](const Waiting& next) {
+    const auto time = time_of(next);
+    return time && work + *time <= most_work;
+  };
+  std::uint8_t size = 1;
+  for (Record* last = nullptr; size < most;) {
+    auto next = std::static_pointer_cast<Record>(ready_.pop_for(leader, may_join));
+    if (!next) break;
+    if (!next->advance(State::queued, State::running)) continue;  // it has been cancelled
+    work += *time_of(*next);
+    begin_locked(*next);
+    Record* const member = next.get();
+    member->self_listed = std::move(next);
+    member->next_listed = nullptr;
+    if (last)
+      last->next_listed = member;
+    else
+      leader.batch = member;
+    last = member;
+    ++size;
+  }
+  if (size == 1) return;
+  leader.leads_batch = true;
+  for (Record* one = &leader; one; one = one->next_in_batch()) one->batch_size = size;
+}
+
+void Queue::begin_stage_locked(const std::shared_ptr<Record>& record) {
+  ready_.stage(record);
+  staging_ = record.get();
+}
+
+void Queue::end_stage_locked(Bytes copied) noexcept {
+  staging_ = nullptr;
+  if (copied != Bytes{}) ledger_.note_prefetch(copied);
+}
+
+std::optional<std::uint32_t> Queue::begin_flight_locked(Record& record, Instant until) noexcept {
+  record.run_by = nullptr;
+  record.flight_until = until;
+  if (!record.advance(State::running, State::in_flight)) return std::nullopt;
+  record.self = record.shared_from_this();
+  ++record.callbacks;
+  ++callbacks_;
+  active_.begin_flight();
+  return ++record.flight;
+}
+
 void Queue::return_locked(Record& record) noexcept {
   end_active_locked(record);
   record.place = on_threads;
@@ -172,13 +229,9 @@ void Queue::return_locked(Record& record) noexcept {
   if (tag && !closing_) ready_.release_held(*tag);
 }
 
-/// Counts and lists a job that this thread runs next.
-void Queue::begin_locked(Record& record, bool is_nested) noexcept {
-  leave_line_locked(record);
-  ready_.observe(record);
-  record.counts_for_tag = record.tag_state && !is_nested;
-  if (record.counts_for_tag) ++record.tag_state->running;
-  active_.add(record);
+std::shared_ptr<Record> Queue::end_callback_locked(Record& record) noexcept {
+  --callbacks_;
+  return --record.callbacks == 0 ? std::move(record.self) : record.self;
 }
 
 /// Counts a job that settles, or waits again, as a job that runs no longer.
@@ -194,17 +247,15 @@ void Queue::leave_line_locked(Record& record) noexcept {
   if (waiting_for_room_ > 0 && queued_ < parts_.options.max_queued) room_.wake_one();
 }
 
-void Queue::leave(Record& record, State from, const Settled& job) noexcept {
-  const base::Lock lock = hold();
+void Queue::leave_locked(Record& record, State from, const Settled& job) noexcept {
   ledger_.note(job);
   if (from == State::running) {
     Places& places = ready_.places();
     if (record.is_committed) places.resume(places[record.place].pause);
     end_active_locked(record);
-    if (jobs_on_this_thread == 1) crew_.begin_return();  // it takes the first of the followers
   } else {
     leave_line_locked(record);
-    ++users_;
+    add_user_locked(1);
   }
   if (TagState* const tag = record.tag_state) {
     const Duration took = (record.settled_at - record.started) / record.batch_size;
@@ -220,12 +271,6 @@ void Queue::leave(Record& record, State from, const Settled& job) noexcept {
   if (!record.error && !record.has_failed) ready_.places()[record.place].pause.has_no_memory = false;
 }
 
-void Queue::call_other_worker() noexcept {
-  base::Lock lock = hold();
-  crew_.end_return();
-  wake_worker(std::move(lock));
-}
-
 void Queue::pause_place(const Record& record) noexcept {
   constexpr Duration pause = std::chrono::milliseconds(100);
   const base::Lock lock = hold();
@@ -235,40 +280,29 @@ void Queue::pause_place(const Record& record) noexcept {
   places.refuse(record.place, is_of_group, Clock::steady().now() + pause);
 }
 
-void Queue::make_room(int by) noexcept {
-  base::Lock lock = hold();
-  ready_.places().add_blocked(by);
-  if (by > 0) wake_worker(std::move(lock));
-}
-
 void Queue::begin_use() noexcept {
   const base::Lock lock = hold();
-  ++users_;
+  add_user_locked(1);
+}
+
+void Queue::add_user_locked(int threads) noexcept {
+  users_ += static_cast<std::uint32_t>(threads);
+  if (quiescing_ > 0 && is_quiet_locked()) quiet_.wake_all();
 }
 
 void Queue::end_use() noexcept {
   const base::Lock lock = hold();
-  --users_;
-  note_quiet_locked();
+  add_user_locked(-1);
 }
 
-bool Queue::is_quiet_locked() noexcept {
+bool Queue::is_quiet_locked() const noexcept {
   return queued_ == 0 && active_.count() == 0 && users_ == 0 && callbacks_ == 0 && ready_.count() == 0 &&
          runs_ == 0;
-}
-
-bool Queue::is_quiet() noexcept {
-  const base::Lock lock = hold();
-  return is_quiet_locked();
 }
 
 Result<void> Queue::await_quiet(const Clock& clock, Instant until) {
   base::Lock lock = hold();
   ++quiescing_;
-  if (!is_quiet_locked()) {
-    wake_worker(std::move(lock));  // queues may have entries of jobs that have settled
-    lock = hold();
-  }
   const bool in_time = quiet_.wait(lock, clock, until, [this] { return is_quiet_locked(); });
   --quiescing_;
   if (in_time) return {};
@@ -282,32 +316,14 @@ Result<void> Queue::await_quiet(const Clock& clock, Instant until) {
                             callbacks_));
 }
 
-void Queue::begin_close() noexcept {
-  const base::Lock lock = hold();
+void Queue::close_locked() noexcept {
   closing_ = true;
-  crew_.wake_all();
   room_.wake_all();
-}
-
-bool Queue::is_closing() const noexcept {
-  const base::Lock lock = hold();
-  return closing_;
 }
 
 std::shared_ptr<Record> Queue::take_any() noexcept {
   const base::Lock lock = hold();
   return std::static_pointer_cast<Record>(ready_.take_any());
-}
-
-std::optional<std::vector<base::Worker>> Queue::await_stopped(Instant until) noexcept {
-  base::Lock lock = hold();
-  const std::uint32_t own = jobs_on_this_thread > 0 ? 1 : 0;
-  if (stopped_.wait(lock, until, [&] { return has_abandoned_ || (runs_ <= own && !staging_); }))
-    // Of a queue with abandoned jobs, some workers still run those, and are not joined.
-    return has_abandoned_ ? std::vector<base::Worker>() : crew_.take();
-  has_abandoned_ = true;
-  stopped_.wake_all();
-  return std::nullopt;
 }
 
 std::shared_ptr<Record> Queue::abandon_next(std::shared_ptr<device::Timeline>& polled) noexcept {

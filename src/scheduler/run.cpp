@@ -10,8 +10,8 @@
 #include "base/text.hpp"
 #include "scheduler/core.hpp"
 #include "scheduler/plan.hpp"
-#include "scheduler/queue.hpp"
 #include "scheduler/runner.hpp"
+#include "scheduler/workers.hpp"
 
 namespace wye::inline v0::scheduler {
 namespace {
@@ -98,7 +98,7 @@ bool Runner::requeue(Record& record) noexcept try {
   record.batch_size = record.launch_size = 1;
   if (record.start_by != Instant::max())
     return false;  // it has started, and must not expire while it waits again
-  return parts_.placer.find_next(record) && queue_.requeue(record, line_of(record));
+  return parts_.placer.find_next(record) && workers_.requeue(record, line_of(record));
 } catch (const std::bad_alloc&) {
   return false;
 }
@@ -148,7 +148,7 @@ Result<std::optional<Progress>> Runner::try_device(Record& record, Decision& dec
   if (std::exchange(record.lacks_memory, false)) {
     decision.verdict = Candidate::Verdict::passed;
     decision.code = RefusalCode::none;
-    if (queue_.wait_for_memory(record)) return std::optional(Progress::requeued);
+    if (workers_.wait_for_memory(record)) return std::optional(Progress::requeued);
     if (record.stop)
       return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
     decision.verdict = Candidate::Verdict::failed;
@@ -314,7 +314,7 @@ Result<Progress> Runner::proceed(Record& record, bool has_returned, bool detache
     for (bool is_submitted = has_returned;; is_submitted = false) {
       if (!is_submitted)
         if (const auto point = attempt.submit(!detaches);
-            point && queue_.detach(record, *point, attempt.park()))
+            point && workers_.detach(record, *point, attempt.park()))
           return Progress::in_flight;
       auto completed = attempt.complete();
       if (!completed) return std::move(completed).error();

@@ -12,6 +12,7 @@
 namespace wye::inline v0::scheduler {
 
 class Queue;
+class Workers;
 
 /// Returns whether the job may succeed on another device. A failed kernel, an invalid argument and
 /// a cancelled job are the same on every device.
@@ -21,8 +22,9 @@ bool may_succeed_elsewhere(Errc code);
 /// Threads: thread-safe, if one thread runs a job at a time. Several may settle it; one of them does.
 class Runner {
  public:
-  /// `parts` and `queue` outlive it.
-  Runner(Parts& parts, Queue& queue) noexcept : parts_(parts), queue_(queue) {}
+  /// All outlive it.
+  Runner(Parts& parts, Queue& queue, Workers& workers) noexcept
+      : parts_(parts), queue_(queue), workers_(workers) {}
 
   /// Returns the line of the first device that may run a job, and of those that share its jobs; that
   /// of the threads if the job holds one while it runs: a run of a plan does if it uses the CPU at
@@ -35,7 +37,7 @@ class Runner {
   bool may_share(const Record& record) const;
 
   /// Runs a record until it settles, is in flight or is requeued. Unless it has completed, it may be
-  /// gone when this returns. `now` is as in `Queue::run_popped`.
+  /// gone when this returns. `now` is as in `Workers::run_popped`.
   Progress run(Record& record, bool detaches, Instant& now) noexcept;
 
   /// Settles a record whose state is `from`. Allocates nothing: its memory was allocated when the
@@ -80,6 +82,7 @@ class Runner {
 
   Parts& parts_;
   Queue& queue_;
+  Workers& workers_;
 };
 
 }  // namespace wye::scheduler

@@ -7,8 +7,8 @@
 #include "scheduler/followers.hpp"
 #include "scheduler/listeners.hpp"
 #include "scheduler/plan.hpp"
-#include "scheduler/queue.hpp"
 #include "scheduler/runner.hpp"
+#include "scheduler/workers.hpp"
 
 namespace wye::inline v0::scheduler {
 namespace {
@@ -100,7 +100,7 @@ Instant Runner::settle(Record& record, State from, std::optional<Error> error) n
   const Settled job = settled(record, from);
   if (record.time_row && from == State::running && !record.error && !record.has_failed)
     note_times(parts_.times, *record.time_row, record);
-  queue_.leave(record, from, job);
+  workers_.leave(record, from, job);
   emit_end(*parts_.pool, job, record);
   if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
     parts_.pool->note_run(record.device, [&] { return stretch_of(record, parts_.times); });
@@ -119,7 +119,7 @@ Instant Runner::settle(Record& record, State from, std::optional<Error> error) n
     complete_arrays(record);
   else
     release_followers(record);
-  if (!continuations.empty() && jobs_on_this_thread > 0) queue_.call_other_worker();
+  if (!continuations.empty() && jobs_on_this_thread > 0) workers_.call_other();
   call(continuations, record);
   const Instant now = continuations.empty() ? record.settled_at : Instant();
   if (from != State::running) {  // the thread that runs a job counts until it has left the job
@@ -150,7 +150,7 @@ void Runner::cancel(Record& record) noexcept {
   settle_unstarted(record, parts_.spare.cancelled, [&] {
     return Error(Errc::cancelled, base::text("{} was cancelled before it started.", record.subject()));
   });
-  if (!record.is_settled) queue_.stop_flight(keep);
+  if (!record.is_settled) workers_.stop_flight(keep);
 }
 
 }  // namespace wye::scheduler

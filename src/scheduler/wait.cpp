@@ -79,16 +79,16 @@ Instant first_start(std::span<const std::shared_ptr<Record>> records, Instant un
 /// team, waits for one of its jobs. That job may need the slot of the job that waits.
 class Core::YieldedSlot {
  public:
-  explicit YieldedSlot(Core& awaited) noexcept : queue_(runs_job() ? &awaited.queue() : nullptr) {
-    if (queue_) queue_->make_room(1);
+  explicit YieldedSlot(Core& awaited) noexcept : workers_(runs_job() ? &awaited.workers() : nullptr) {
+    if (workers_) workers_->add_room(1);
   }
   ~YieldedSlot() {
-    if (queue_) queue_->make_room(-1);
+    if (workers_) workers_->add_room(-1);
   }
   YieldedSlot(const YieldedSlot&) = delete;
 
  private:
-  Queue* const queue_;
+  Workers* const workers_;
 };
 
 Result<Outcome> Core::wait(Record& record, Deadline deadline) {
@@ -98,7 +98,7 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   // A thread without a deadline runs the job itself.
   if (deadline.is_never() && record.state == State::queued) {
     base::Lock lock = queue_.hold();
-    queue_.run_if_room(lock, record);
+    workers_.run_if_room(lock, record);
   }
   if (record.is_settled) return record.result();
   const auto is_settled = [&] { return record.is_settled.load(); };
