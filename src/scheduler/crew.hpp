@@ -61,6 +61,7 @@ class Crew {
     if (this_worker.crew != this || std::exchange(this_worker.is_returning, true)) return;
     ++returning_;
   }
+  std::uint32_t returning() const noexcept { return returning_; }
   void end_return() noexcept {
     if (this_worker.crew == this && std::exchange(this_worker.is_returning, false)) --returning_;
   }

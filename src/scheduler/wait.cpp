@@ -95,10 +95,10 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (const Error* inherited = origin_.error()) return *inherited;
   if (record.is_settled) return record.result();
   const Instant until = deadline.at(parts_.clock);
-  // A thread without a deadline runs the job itself.
+  // A thread without a deadline runs the job itself, unless a worker is about to.
   if (deadline.is_never() && record.state == State::queued) {
     base::Lock lock = queue_.hold();
-    workers_.run_if_room(lock, record);
+    if (runs_job() || !workers_.take_all_locked()) workers_.run_if_room(lock, record);
   }
   if (record.is_settled) return record.result();
   const auto is_settled = [&] { return record.is_settled.load(); };

@@ -32,6 +32,8 @@ class Workers {
   /// Runs a queued job on the calling thread if there is room. Returns whether it did, without
   /// `lock` then.
   bool run_if_room(base::Lock& lock, Record& record) noexcept;
+  /// Returns whether workers that look for work next take all jobs that are ready.
+  bool take_all_locked() noexcept { return queue_.ready().count() <= crew_.returning(); }
   /// Makes room for one more job, while a job waits for one of this queue. `by` is 1 or -1.
   void add_room(int by) noexcept;
   /// Has a job in flight that was told to stop go on, on this thread.
