@@ -105,6 +105,23 @@ void independent_null(benchmark::State& state, int threads) {
   if (failed) state.SkipWithError("failed");
   state.SetItemsProcessed(state.iterations() * threads * static_cast<std::int64_t>(at_once));
 }
+/// Submits the same jobs together.
+void independent_null_together(benchmark::State& state) {
+  wye::Runtime runtime = open("null");
+  auto x = values(64);
+  std::vector<wye::Job> jobs;
+  jobs.reserve(at_once);
+  bool failed = false;
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < at_once; ++i) jobs.push_back(kernel()(x, 1.5f));
+    auto tickets = runtime.submit(jobs, options(0));
+    for (wye::Ticket& ticket : tickets)
+      if (!ticket.wait()) failed = true;
+    jobs.clear();
+  }
+  if (failed) state.SkipWithError("failed");
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(at_once));
+}
 void independent_onetbb(benchmark::State& state, int threads) {
   wye_bench::OneTbb tbb;
   const auto round = [&] {
@@ -126,6 +143,9 @@ void independent_onetbb_group(benchmark::State& state) {
   for (auto _ : state) tbb.run_group(at_once);
 }
 BENCHMARK_CAPTURE(independent_null, one, 1)->Name("job_independent_null_x1000/wye")->MeasureProcessCPUTime();
+BENCHMARK(independent_null_together)
+    ->Name("job_independent_null_x1000/wye_together")
+    ->MeasureProcessCPUTime();
 BENCHMARK_CAPTURE(independent_onetbb, one, 1)
     ->Name("job_independent_null_x1000/onetbb_future")
     ->MeasureProcessCPUTime();

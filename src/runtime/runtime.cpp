@@ -127,6 +127,9 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
 Ticket Runtime::submit(Job job, const JobOptions& options) {
   return state_->scheduler.submit(std::move(job), options);
 }
+std::vector<Ticket> Runtime::submit(std::span<Job> jobs, const JobOptions& options) {
+  return state_->scheduler.submit(jobs, options);
+}
 Result<Outcome> Runtime::run(Job job, const JobOptions& options) {
   return state_->scheduler.run(std::move(job), options);
 }

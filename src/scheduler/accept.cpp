@@ -1,5 +1,6 @@
 // Accepts jobs, and orders each after the jobs that it follows.
 #include <algorithm>
+#include <array>
 #include <new>
 #include <optional>
 #include <utility>
@@ -139,35 +140,48 @@ std::optional<Error> Core::examine(Record& record) noexcept {
   return error;
 }
 
-/// Accepts a record into the order of jobs, within the limit of waiting jobs if `is_bounded`.
-/// Returns the lock of this scheduler if the record can run at once; otherwise no lock: it waits
-/// for predecessors or has settled.
-base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
-  std::optional<Error> error = examine(*record);
-  Record::Dependencies* const dependencies = record->dependencies.get();
-  // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the
-  // other.
-  base::Lock lock = queue_.hold();
-  error = queue_.enter(lock, *record, is_bounded, std::move(error));
+/// Puts a record, which has the error `refused` or none, into the order of jobs, within the limit of
+/// waiting jobs if `is_bounded`. Releases `lock` if it waits for room. Returns its error.
+std::optional<Error> Core::order(base::Lock& lock, Record& record, bool is_bounded,
+                                 std::optional<Error> refused) noexcept {
+  std::optional<Error> error = queue_.enter(lock, record, is_bounded, std::move(refused));
   // The outputs of a job that is refused fail in its turn: a job after it must not read old contents.
-  if (record->uses_arrays) {
-    auto followed = follow_arrays(*record, *parts_.pool, parts_.spare, error.has_value());
+  if (record.uses_arrays) {
+    auto followed = follow_arrays(record, *parts_.pool, parts_.spare, error.has_value());
     if (!followed && !error) error = std::move(followed).error();
   }
+  return error;
+}
+
+/// Has a record that follows others wait for them, or settles it. Returns false if it is ready: it
+/// follows none, or those that it follows are complete.
+bool Core::wait_or_settle(const std::shared_ptr<Record>& record, std::optional<Error> error) noexcept {
+  Record::Dependencies* const dependencies = record->dependencies.get();
   if (!dependencies || dependencies->predecessors.empty()) {
-    if (!error && (!dependencies || dependencies->after.empty())) return lock;
-    lock.unlock();
-    if (!error) error = failure_before(*record, parts_.spare);
-    if (!error) return queue_.hold();
+    if (!error && dependencies && !dependencies->after.empty()) error = failure_before(*record, parts_.spare);
+    if (!error) return false;
     runner_.settle(*record, State::queued, std::move(error));
-    return {};
+    return true;
   }
-  lock.unlock();
   record->self = record;
   record->state = State::waiting;
   if (error) runner_.settle(*record, State::waiting, std::move(error));
   dependencies->predecessors.when_all_complete(&Core::on_predecessors_complete, record.get());
-  return {};
+  return true;
+}
+
+/// Accepts a record into the order of jobs. Returns the lock of this scheduler if the record can run
+/// at once; otherwise no lock: it waits for predecessors or has settled.
+base::Lock Core::enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept {
+  std::optional<Error> error = examine(*record);
+  // A job follows all of its arrays under one lock: otherwise two jobs could each wait for the
+  // other.
+  base::Lock lock = queue_.hold();
+  error = order(lock, *record, is_bounded, std::move(error));
+  if (!error && !record->follows()) return lock;
+  lock.unlock();
+  if (wait_or_settle(record, std::move(error))) return {};
+  return queue_.hold();
 }
 
 /// Queues a record whose predecessors are complete. In a chain of records that settle without
@@ -208,6 +222,29 @@ void Core::submit(const std::shared_ptr<Record>& record) noexcept {
   if (record->is_settled) return;
   // A job must not wait for the jobs that wait for it.
   if (base::Lock lock = enter(record, !runs_job())) push(std::move(lock), record);
+}
+
+void Core::submit(std::span<const std::shared_ptr<Record>> records) noexcept {
+  if (origin_.is_inherited()) return;
+  std::array<std::optional<Error>, most_submitted> errors;
+  std::array<bool, most_submitted> is_left{};
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (!records[i]->is_settled) errors[i] = examine(*records[i]);
+  base::Lock lock = queue_.hold();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    Record& record = *records[i];
+    if (record.is_settled) continue;
+    if (queue_.is_full_locked()) {  // it may wait for jobs before it
+      workers_.wake(std::move(lock));
+      lock = queue_.hold();
+    }
+    errors[i] = order(lock, record, !runs_job(), std::move(errors[i]));
+    if (!errors[i] && !record.follows()) errors[i] = queue_.add_locked(records[i]);
+    is_left[i] = errors[i] || record.follows();
+  }
+  workers_.wake(std::move(lock));
+  for (std::size_t i = 0; i < records.size(); ++i)
+    if (is_left[i] && !wait_or_settle(records[i], std::move(errors[i]))) push(queue_.hold(), records[i]);
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {

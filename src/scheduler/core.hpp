@@ -47,6 +47,10 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Record> make_record(Job&& job, const JobOptions& options);
   /// Queues an accepted record. Settles it if it cannot be queued.
   void submit(const std::shared_ptr<Record>& record) noexcept;
+  /// Queues at most `most_submitted` accepted records in their order: one lock, and one call of a
+  /// worker.
+  void submit(std::span<const std::shared_ptr<Record>> records) noexcept;
+  static constexpr std::size_t most_submitted = 64;
   /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it;
   /// waits for its result.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
@@ -104,6 +108,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void make_dependencies(Record& record);
   std::shared_ptr<Record> without_memory() noexcept;
   std::optional<Error> examine(Record& record) noexcept;
+  std::optional<Error> order(base::Lock& lock, Record& record, bool is_bounded,
+                             std::optional<Error> refused) noexcept;
+  bool wait_or_settle(const std::shared_ptr<Record>& record, std::optional<Error> error) noexcept;
   base::Lock enter(const std::shared_ptr<Record>& record, bool is_bounded) noexcept;
   void push(base::Lock lock, const std::shared_ptr<Record>& record) noexcept;
   static void on_predecessors_complete(void* object) noexcept;

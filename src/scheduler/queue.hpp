@@ -42,6 +42,8 @@ class Queue {
   /// refused.
   std::optional<Error> enter(base::Lock& lock, Record& record, bool is_bounded,
                              std::optional<Error> refused) noexcept;
+  /// Returns whether as many jobs wait as may.
+  bool is_full_locked() const noexcept { return queued_ >= parts_.options.max_queued; }
   /// Counts a job for which there is no memory.
   void note_without_memory() noexcept;
   /// Adds a job that is ready. Returns its error if it cannot run.

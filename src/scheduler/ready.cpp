@@ -79,21 +79,29 @@ std::shared_ptr<Waiting> Ready::remove(Heap& heap, Heap::iterator entry) noexcep
   return job;
 }
 
-/// Takes a job that was found, to run it (`runs`) or to stage it. Null if another thread has run or
-/// cancelled it, or if its tag is full: it is set aside then.
-std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexcept {
+/// Removes the entry of a job that was found.
+std::shared_ptr<Waiting> Ready::pop_entry(const Found& found) noexcept {
   if (!found.is_last) std::pop_heap(found.heap->begin(), found.heap->end(), later);
-  const bool is_old = found.heap->back().is_old();
   std::shared_ptr<Waiting> job = std::move(found.heap->back().job);
   found.heap->pop_back();
   entries_.add(level_of(*job), -1);
-  TagState* const tag = job->tag_state;
-  const State state = job->state;
-  if (is_old || (state != State::staging && state != State::queued)) {
-    if (tag) release_held(*tag);
+  return job;
+}
+
+/// Takes a job that was found, to run it (`runs`) or to stage it. Null if another thread has run or
+/// cancelled it, or if its tag is full: it is set aside then.
+std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexcept {
+  const Heap& heap = *found.heap;
+  if ((found.is_last ? heap.back() : heap.front()).is_stale()) {
+    Found stale = found;
+    do {  // threads that wait for their jobs leave many
+      if (TagState* const tag = pop_entry(stale)->tag_state) release_held(*tag);
+      stale.is_last = false;
+    } while (!heap.empty() && heap.front().is_stale());
     return nullptr;
   }
-  if (tag && tag->is_full()) {
+  std::shared_ptr<Waiting> job = pop_entry(found);
+  if (job->tag_state && job->tag_state->is_full()) {
     hold(std::move(job));
     return nullptr;
   }
@@ -185,11 +193,7 @@ Ready::Found Ready::next_to_move() noexcept {
 /// that has settled is returned too: it is dropped.
 Ready::Found Ready::move_from(Heap& heap, std::uint16_t group, std::uint16_t to) noexcept {
   if (heap.empty()) return {};
-  const auto is_stale = [](const Entry& entry) {
-    const State state = entry.job->state;
-    return entry.is_old() || (state != State::queued && state != State::staging);
-  };
-  if (is_stale(heap.front())) return {&heap, to};
+  if (heap.front().is_stale()) return {&heap, to};
   const auto line = static_cast<std::uint16_t>(most_places_ + group);
   Wait wait{.at_a_time = at_a_time(line)};
   std::size_t jobs = 0, may_stage = 0;
@@ -206,7 +210,7 @@ Ready::Found Ready::move_from(Heap& heap, std::uint16_t group, std::uint16_t to)
     return decide_move(wait, times_.find(job.kind(places_[to].group)).held.mean);
   };
   if (move_of(heap.front()) == Move::first) return {&heap, to};
-  if (is_stale(heap.back()) || move_of(heap.back()) != Move::none) return {&heap, to, true};
+  if (heap.back().is_stale() || move_of(heap.back()) != Move::none) return {&heap, to, true};
   return {};
 }
 

@@ -142,6 +142,11 @@ class Ready {
     /// A job that ran without being taken out (`Core::run_if_room`), and then returned to a line,
     /// has an old entry too.
     bool is_old() const noexcept { return number != job->entries; }
+    /// Returns whether its job has settled or runs.
+    bool is_stale() const noexcept {
+      const State state = job->state;
+      return is_old() || (state != State::queued && state != State::staging);
+    }
   };
   /// Orders a heap of jobs of one priority: the next one to run is on top.
   static constexpr auto later = [](const Entry& a, const Entry& b) {
@@ -169,6 +174,7 @@ class Ready {
 
   Instant next_due(const Waiting& job) const noexcept;
   std::shared_ptr<Waiting> take_found(const Found& found, bool runs) noexcept;
+  std::shared_ptr<Waiting> pop_entry(const Found& found) noexcept;
   template <class Find>
   std::shared_ptr<Waiting> take(bool runs, Find find) noexcept {
     for (Found found = find(); found.heap; found = find())

@@ -183,6 +183,10 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
   Listeners& make_listeners() {
     return listeners ? *listeners : *(listeners = std::make_unique<Listeners>());
   }
+  /// Returns whether it follows a job. Before it is ready.
+  bool follows() const noexcept {
+    return dependencies && (!dependencies->predecessors.empty() || !dependencies->after.empty());
+  }
   Bytes bytes_prefetched() const noexcept { return extras ? extras->bytes_prefetched : Bytes{}; }
   Duration queue_time() const noexcept { return started - submitted + times.lane; }
   /// Returns where threads wait for this record, and for others.

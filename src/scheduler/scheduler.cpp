@@ -2,6 +2,7 @@
 #include <wye/scheduler/scheduler.hpp>
 
 #include <algorithm>
+#include <array>
 #include <new>
 #include <utility>
 
@@ -133,6 +134,20 @@ Ticket Scheduler::submit(Job job, const JobOptions& options) {
   auto record = state_->accept(std::move(job), options);
   state_->submit(record);
   return Ticket(std::move(record));
+}
+
+std::vector<Ticket> Scheduler::submit(std::span<Job> jobs, const JobOptions& options) {
+  std::vector<Ticket> tickets;
+  tickets.reserve(jobs.size());
+  std::array<std::shared_ptr<scheduler::Record>, scheduler::Core::most_submitted> records;
+  while (!jobs.empty()) {
+    const std::size_t count = std::min(jobs.size(), records.size());
+    for (std::size_t i = 0; i < count; ++i) records[i] = state_->accept(std::move(jobs[i]), options);
+    state_->submit(std::span(records).first(count));
+    for (std::size_t i = 0; i < count; ++i) tickets.push_back(Ticket(std::move(records[i])));
+    jobs = jobs.subspan(count);
+  }
+  return tickets;
 }
 
 Result<Outcome> Scheduler::run(Job job, const JobOptions& options) {

@@ -65,6 +65,8 @@ class WYE_API Runtime {
 
   /// Queues a job; see `Scheduler::submit`.
   [[nodiscard]] Ticket submit(Job job, const JobOptions& options = {});
+  /// Queues jobs in their order; see `Scheduler::submit`.
+  [[nodiscard]] std::vector<Ticket> submit(std::span<Job> jobs, const JobOptions& options = {});
   /// Runs a job on this thread; see `Scheduler::run`.
   Result<Outcome> run(Job job, const JobOptions& options = {});
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -207,6 +208,10 @@ class WYE_API Scheduler {
   /// that cannot run. If `max_queued` jobs wait, it waits unless `when_full` says otherwise. If the
   /// system gives the scheduler no thread, the calling thread runs the job.
   [[nodiscard]] Ticket submit(Job job, const JobOptions& options = {});
+  /// Queues jobs in their order, each as `submit` does, with the same options; moves from them. Takes
+  /// the scheduler's lock and wakes a thread once for 64 jobs.
+  /// Throws: std::bad_alloc, if there is no memory for the tickets; no job is queued then.
+  [[nodiscard]] std::vector<Ticket> submit(std::span<Job> jobs, const JobOptions& options = {});
   /// Runs a job on the calling thread and returns its result.
   Result<Outcome> run(Job job, const JobOptions& options = {});
 
