@@ -139,7 +139,7 @@ class Ready {
     std::uint32_t number;  // of the job's entries
     std::shared_ptr<Waiting> job;
 
-    /// A job that ran without being taken out (`Core::run_if_room`), and then returned to a line,
+    /// A job that ran without being taken out (`Workers::run_if_room`), and then returned to a line,
     /// has an old entry too.
     bool is_old() const noexcept { return number != job->entries; }
     /// Returns whether its job has settled or runs.

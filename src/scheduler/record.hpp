@@ -126,7 +126,7 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
     /// The next record without predecessors, on the thread that queues them.
     Record* next_released = nullptr;
     AfterFailure after_failure = AfterFailure::fail;
-    std::atomic<bool> is_half_over{false};  ///< see `Core::release_followers`
+    std::atomic<bool> is_half_over{false};  ///< see `release_followers`
   };
   /// Members that few jobs need.
   struct Extras {
@@ -143,7 +143,7 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
     /// Programs whose executables `may_end_loops_early`.
     std::vector<std::shared_ptr<const device::Program>> early_loop_ends;
     std::shared_ptr<const PlanDescription> plan;  ///< of the run of a plan that has started
-    struct Shortage {                             // of memory on its device: see `Core::wait_for_memory`
+    struct Shortage {                             // of memory on its device: see `Workers::wait_for_memory`
       std::uint32_t waits = 0;
       std::uint32_t retries = 0;  // of these, while no other job used the processor
       Instant since{};            // its first wait, of the steady clock
@@ -195,8 +195,7 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
   /// `completion` is about to change or a thread is about to wait. Returns false if this has
   /// settled, and then no thread takes it. Requires the mutex.
   bool watch() noexcept {
-    is_watched =
-        true;  // before `is_settled` is read: `Core::publish` writes and reads them in the other order
+    is_watched = true;  // before `is_settled` is read: `publish` writes and reads them in the other order
     return !is_settled;
   }
   /// Returns the next job of its batch, which begins with the job that leads it; null if it is the

@@ -21,7 +21,7 @@ namespace wye::inline v0::scheduler {
 
 struct Row;
 
-/// The decision about one device, as data. `Core::explain` and `Core::reason` make sentences of it.
+/// The decision about one device, as data. `Explainer` makes sentences of it.
 struct Decision {
   /// Objects that the sentence of a decision names.
   struct Detail {

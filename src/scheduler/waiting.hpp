@@ -18,7 +18,7 @@ struct TagState;
 enum class State : std::uint8_t {
   waiting,    ///< for its predecessors: the users of its arrays that it follows
   queued,     ///< ready to run
-  staging,    ///< ready to run, while a worker prepares its device (`Core::stage`)
+  staging,    ///< ready to run, while a worker prepares its device (`Workers::stage`)
   running,    ///< on a thread, which prepares, runs or completes it
   in_flight,  ///< submitted to a device; it holds no thread
   returned,   ///< its submission has completed, failed or run out of time; a worker runs it next
@@ -43,7 +43,7 @@ struct Waiting {
   std::atomic<State> state{State::queued};
   Priority priority = Priority::normal;
   bool uses_arrays = false;
-  bool may_share = false;           ///< a submission with other jobs: `Core::take_batch_locked`
+  bool may_share = false;           ///< a submission with other jobs: `Queue::take_batch_locked`
   std::uint16_t line = on_threads;  ///< of the places that it waits for
   /// It runs here, or is staged here. `on_threads` while it waits in a line of several devices.
   std::uint16_t place = on_threads;

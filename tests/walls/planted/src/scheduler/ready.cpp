@@ -1,0 +1,4 @@
+#include "scheduler/ready.hpp"
+
+#include "base/gate.hpp"
+#include "scheduler/core.hpp"
