@@ -72,16 +72,16 @@ class BlockAllocator {
   BlockPool* pool_;
 };
 
-/// Destroys an object and returns its memory to a pool.
+/// Destroys an object and returns its memory to the pool that its function `block_pool` returns.
 struct ReturnBlock {
-  BlockPool* pool = nullptr;
   template <class T>
   void operator()(T* object) const noexcept {
+    BlockPool& pool = object->block_pool();
     std::destroy_at(object);
-    pool->give_back(object);
+    pool.give_back(object);
   }
 };
-/// Owns an object in memory of a pool.
+/// Owns an object in memory of a pool, which the object knows.
 template <class T>
 using BlockPointer = std::unique_ptr<T, ReturnBlock>;
 
@@ -92,7 +92,7 @@ BlockPointer<T> make_in(BlockPool& pool, A&&... arguments) {
   std::unique_ptr<void, decltype(give_back)> memory(pool.take(sizeof(T)), give_back);
   T* const object = std::construct_at(static_cast<T*>(memory.get()), std::forward<A>(arguments)...);
   (void)memory.release();
-  return {object, {&pool}};
+  return BlockPointer<T>(object);
 }
 
 }  // namespace wye::base

@@ -88,6 +88,7 @@ class Flight {
   Flight(const Flights& by, const Work& work, const Device& on, std::size_t index, std::string_view tag);
   Flight(const Flight&) = delete;
 
+  base::BlockPool& block_pool() const noexcept;
   std::size_t device() const noexcept { return device_; }
   Instant until() const noexcept { return until_; }
   /// Returns until when threads wait for it: `until`, by the steady clock.
@@ -202,6 +203,7 @@ class Flights {
   FlightPointer make(const Work& work, const Device& on, std::size_t index, std::string_view tag) const {
     return base::make_in<Flight>(*blocks_, *this, work, on, index, tag);
   }
+  base::BlockPool& blocks() const noexcept { return *blocks_; }
   pool::Pool& pool() const noexcept { return pool_; }
   const Clock& clock() const noexcept { return clock_; }
   /// Returns the error of a cancelled flight. It was constructed in advance.
@@ -213,5 +215,7 @@ class Flights {
   const std::unique_ptr<base::BlockPool, base::BlockPool::Leave> blocks_;
   const Error cancelled_{Errc::cancelled, "The work was cancelled."};
 };
+
+inline base::BlockPool& Flight::block_pool() const noexcept { return by_.blocks(); }
 
 }  // namespace wye::flight

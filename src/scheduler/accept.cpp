@@ -116,7 +116,8 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
 }
 
 void Core::make_dependencies(Record& record) {
-  if (!record.dependencies) record.dependencies = base::make_in<Record::Dependencies>(*dependencies_);
+  if (!record.dependencies)
+    record.dependencies = base::make_in<Record::Dependencies>(*dependencies_, *dependencies_);
   if (record.uses_arrays && !record.completion) record.completion = make_completion();
 }
 

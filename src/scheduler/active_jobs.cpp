@@ -22,7 +22,7 @@ Instant ActiveJobs::first_expiry() const noexcept {
   Instant first = Instant::max();
   if (in_flight_ == 0) return first;
   for (const Record* job = last_; job; job = job->active_next)
-    if (job->state == State::in_flight) first = std::min(first, job->flight_until);
+    if (job->state == State::in_flight) first = std::min(first, job->attempt->park());
   return first;
 }
 
@@ -37,7 +37,7 @@ void ActiveJobs::return_expired(const Clock& clock, Ready& ready) noexcept {
   if (in_flight_ == 0) return;
   const Instant now = Clock::steady().now(), shown = &clock == &Clock::steady() ? now : clock.now();
   for (Record* job = last_; job; job = job->active_next)
-    if (job->state == State::in_flight && (job->flight_until <= now || job->attempt->until() <= shown) &&
+    if (job->state == State::in_flight && (job->attempt->park() <= now || job->attempt->until() <= shown) &&
         job->advance(State::in_flight, State::returned)) {
       job->attempt->park_until(now);  // a clock that was advanced is ahead of it
       ready.push_returned(job->shared_from_this());

@@ -21,8 +21,8 @@ namespace wye::inline v0::scheduler {
 extern constinit thread_local int jobs_on_this_thread;
 /// Returns whether the calling thread runs a job, or a part of one as a thread of the CPU team.
 bool runs_job() noexcept;
-/// Identifies the calling thread.
-inline const void* this_thread() noexcept { return &jobs_on_this_thread; }
+/// Returns the number of the calling thread, from 1.
+std::uint32_t this_thread() noexcept;
 
 /// Workers, which are started when they are first needed and park when there is nothing to do. One
 /// of them is woken at a time: it wakes the next one if there is more work.

@@ -224,7 +224,7 @@ void Compiler::describe(const Operands& operands, const Dependencies& dependenci
         if (argument.kept_in == "device" && on.info().features.has(Feature::host_memory))
           argument.kept_in = "host";
     Record& record = *placed.record;
-    record.device = to.devices[s];
+    record.device = static_cast<std::uint32_t>(to.devices[s]);
     keep_decisions(placed);
     const auto add = [&](const Decision& decision) {
       const AdapterInfo& info = device(decision.device).info();

@@ -128,9 +128,9 @@ std::optional<Error> failure_before(Record& record, const SpareErrors& spare) no
   const auto failed = std::find_if(all.begin(), all.end(), [](const auto& before) { return before->error; });
   if (failed == all.end()) return std::nullopt;
   const Record& before = **failed;
-  record.failed_as_follower = true;
+  record.dependencies->has_failed_too = true;
   return error_or(spare.cancelled, [&] {
-    return before.failed_as_follower
+    return before.dependencies && before.dependencies->has_failed_too
                ? *before.error
                : before.error->with_context(base::text("while other jobs waited for {}", before.object()));
   });

@@ -7,18 +7,18 @@
 
 namespace wye::inline v0::scheduler {
 
-bool Workers::detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept {
+bool Workers::detach(Record& record, const device::TimelinePoint& point) noexcept {
   const std::shared_ptr<Record> keep = record.shared_from_this();
   bool is_sooner = false;
   std::uint32_t flight = 0;
   {
     const base::Lock lock = queue_.hold();
     if (record.attempt->is_cut_short()) return false;  // `cancel` found it running
-    const auto number = queue_.begin_flight_locked(record, until);
+    const auto number = queue_.begin_flight_locked(record);
     if (!number) return false;  // abandoned
     flight = *number;
     queue_.add_user_locked(1);  // this thread: `cancel` may settle the job now, on another one
-    is_sooner = crew_.call_for(until);
+    is_sooner = crew_.call_for(record.attempt->park());
   }
   if (is_sooner) crew_.wake();
   try {

@@ -143,7 +143,7 @@ Result<Progress> Runner::place_plan(Record& record, bool detaches) {
     record.attempt.reset();
     record.bytes_transferred += transferred;
     if (run.segment > 0) record.bytes_transferred -= record.bytes_prefetched();  // counted with the first one
-    record.device = segment.device;
+    record.device = static_cast<std::uint32_t>(segment.device);
     if (!attempted) {
       Error why = std::move(attempted).error();
       const Error* const lost = base::state_of(compiled.of_pool[segment.device])->lost();

@@ -207,9 +207,8 @@ void Queue::end_stage_locked(Bytes copied) noexcept {
   if (copied != Bytes{}) ledger_.note_prefetch(copied);
 }
 
-std::optional<std::uint32_t> Queue::begin_flight_locked(Record& record, Instant until) noexcept {
-  record.run_by = nullptr;
-  record.flight_until = until;
+std::optional<std::uint32_t> Queue::begin_flight_locked(Record& record) noexcept {
+  record.run_by = 0;
   if (!record.advance(State::running, State::in_flight)) return std::nullopt;
   record.self = record.shared_from_this();
   ++record.callbacks;
@@ -221,7 +220,7 @@ std::optional<std::uint32_t> Queue::begin_flight_locked(Record& record, Instant 
 void Queue::return_locked(Record& record) noexcept {
   end_active_locked(record);
   record.place = on_threads;
-  record.run_by = nullptr;
+  record.run_by = 0;
   ++queued_;
   TagState* const tag = record.tag_state;
   if (std::exchange(record.counts_for_tag, false)) --tag->running;

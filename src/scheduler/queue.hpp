@@ -75,7 +75,7 @@ class Queue {
   void return_locked(Record& record) noexcept;
   /// Leaves it to its device. Returns the number of its flight, which a callback holds until
   /// `end_callback_locked`; nothing if it stays with this thread: it was abandoned.
-  std::optional<std::uint32_t> begin_flight_locked(Record& record, Instant until) noexcept;
+  std::optional<std::uint32_t> begin_flight_locked(Record& record) noexcept;
   /// Returns the record, which its pending callbacks own.
   std::shared_ptr<Record> end_callback_locked(Record& record) noexcept;
   /// Has the place of a job that it has refused take no job that it shares for a while.

@@ -45,11 +45,8 @@ void Ready::push(std::shared_ptr<Waiting> job) {
   }
   Heap& heap = (job->is_staged ? staged_[job->place] : line.jobs)[level];
   if (const std::size_t all = heap.size() + line.held + 1; heap.capacity() < all) heap.reserve(2 * all);
-  heap.push_back({.due = job->due,
-                  .rank = job->submitted + static_cast<std::int64_t>(level) * aging_,
-                  .sequence = job->sequence,
-                  .number = ++job->entries,
-                  .job = std::move(job)});
+  heap.push_back(
+      {.due = job->due, .sequence = job->sequence, .number = ++job->entries, .job = std::move(job)});
   entries_.add(level, 1);
   std::push_heap(heap.begin(), heap.end(), later);
 }
@@ -139,12 +136,20 @@ Ready::Heap* Ready::first_in(std::uint16_t place, std::size_t level) noexcept {
   return first;
 }
 
-/// Returns the next job, of one for each priority. Of jobs with the same rank, the one of the
-/// higher priority is next.
-Ready::Found Ready::first_of(const Firsts& firsts) noexcept {
+/// Returns the next job, of one for each priority: that of the lowest rank, which is the time of its
+/// submission, later by `aging` for each priority below the highest. Of jobs with the same rank, the
+/// job of the higher priority is next.
+Ready::Found Ready::first_of(const Firsts& firsts) const noexcept {
   Found next;
-  for (const Found& one : firsts)
-    if (one.heap && (!next.heap || one.heap->front().rank < next.heap->front().rank)) next = one;
+  Instant least;
+  for (std::size_t level = 0; level < levels; ++level) {
+    const Found& one = firsts[level];
+    if (!one.heap) continue;
+    const Instant rank = one.heap->front().job->submitted + static_cast<std::int64_t>(level) * aging_;
+    if (next.heap && rank >= least) continue;
+    next = one;
+    least = rank;
+  }
   return next;
 }
 

@@ -133,8 +133,7 @@ class Ready {
  private:
   /// A job in a line, with its keys, because jobs are scattered over memory.
   struct Entry {
-    Instant due;   // its `start_by`, if that decides the order within a priority
-    Instant rank;  // when it was submitted, later by `aging` for each priority below the highest
+    Instant due;  // its `start_by`, if that decides the order within a priority
     std::uint64_t sequence;
     std::uint32_t number;  // of the job's entries
     std::shared_ptr<Waiting> job;
@@ -193,7 +192,7 @@ class Ready {
   Found next_to_move() noexcept;
   Found move_from(Heap& heap, std::uint16_t group, std::uint16_t to) noexcept;
   Found next_to_stage() noexcept;
-  static Found first_of(const Firsts& firsts) noexcept;
+  Found first_of(const Firsts& firsts) const noexcept;
   void expect_no_more(Waiting& job) noexcept;
   /// Calls `f` with each place that takes jobs of a line.
   template <class F>

@@ -80,19 +80,17 @@ struct Active {
   Record* active_previous = nullptr;    ///< neighbours in the list of running jobs
   Record* active_next = nullptr;
   Record* batch = nullptr;  ///< the other jobs of its submission, until they settle
-  Instant flight_until{};   ///< in flight: when its time limit passes, of the steady clock
 };
 
 /// How a job ended.
 /// Threads: the thread that runs or settles it writes this; others read it once the job has settled.
 ///          Of an abandoned job, other threads read the error only.
 struct Verdict {
-  bool failed_as_follower = false;  ///< `error` is that of a job that it followed
-  bool leads_batch = false;         ///< it was submitted with `Active::batch`
+  bool leads_batch = false;  ///< it was submitted with `Active::batch`
   CacheTier tier = CacheTier::none;
   std::uint8_t batch_size = 1;   ///< the jobs of its submission
   std::uint8_t launch_size = 1;  ///< the jobs of its launch
-  std::size_t device = 0;        ///< index of the device that ran it
+  std::uint32_t device = 0;      ///< index of the device that ran it
   std::optional<Error> error;
   Instant started{};
   Instant ended{};  ///< of its last command, if it completed
@@ -108,7 +106,7 @@ struct Verdict {
 /// The state changes by compare-and-swap. The thread that moves it to `running` runs the job; the
 /// thread that moves it to `settled` settles it. A job that was in flight and returned runs again,
 /// on any worker.
-/// Threads: as its bases. The thread that runs it writes the members below the atomic ones.
+/// Threads: as its bases. The thread that runs it writes the members from `lacks_memory` on.
 struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_this<Record>, base::Identified {
   Record(std::shared_ptr<Core> of, Job&& kept) noexcept;
   ~Record();
@@ -120,13 +118,20 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
   };
   /// The jobs that it follows, and the arrays that its followers use.
   struct Dependencies {
+    explicit Dependencies(base::BlockPool& pool) noexcept : pool_(pool) {}
+    base::BlockPool& block_pool() const noexcept { return pool_; }
+
     detail::InlineList<std::shared_ptr<Record>, 1> after;  ///< `JobOptions::after`, until they have settled
     data::Predecessors predecessors;
     detail::InlineList<Output, 1> outputs;
     /// The next record without predecessors, on the thread that queues them.
     Record* next_released = nullptr;
     AfterFailure after_failure = AfterFailure::fail;
+    bool has_failed_too = false;            ///< the error of the job is that of a job that it followed
     std::atomic<bool> is_half_over{false};  ///< see `release_followers`
+
+   private:
+    base::BlockPool& pool_;
   };
   /// Members that few jobs need.
   struct Extras {
@@ -160,15 +165,14 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
 
   std::atomic<bool> stop{false};
   std::atomic<bool> is_settled{false};
-  std::atomic<bool> is_watched{false};       ///< set by `watch`, and never cleared
+  std::atomic<bool> is_watched{false};  ///< set by `watch`, and never cleared
+  bool lacks_memory = false;            ///< its attempt failed for want of memory, which may be free later
+  bool lacks_tag_memory = false;        ///< of the budget of its tag
   std::atomic<std::uint32_t> tried_on{~0u};  ///< the device that it is being tried on
-
-  bool lacks_memory = false;          ///< its attempt failed for want of memory, which may be free later
-  bool lacks_tag_memory = false;      ///< of the budget of its tag
-  const void* run_by = nullptr;       ///< the thread that runs it
-  flight::FlightPointer attempt;      ///< on the device that it is being tried on
-  std::unique_ptr<PlanRun> plan_run;  ///< null: it is a job; released as the arguments of `job` are
-  std::unique_ptr<Extras> extras;     ///< null: none
+  std::uint32_t run_by = 0;                  ///< the number of the thread that runs it; 0: none
+  flight::FlightPointer attempt;             ///< on the device that it is being tried on
+  std::unique_ptr<PlanRun> plan_run;         ///< null: it is a job; released as the arguments of `job` are
+  std::unique_ptr<Extras> extras;            ///< null: none
 
   // Of its place among other jobs.
   std::shared_ptr<Record> self;  ///< set until its predecessors are complete, and while callbacks are pending

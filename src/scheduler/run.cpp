@@ -313,8 +313,7 @@ Result<Progress> Runner::proceed(Record& record, bool has_returned, bool detache
     }
     for (bool is_submitted = has_returned;; is_submitted = false) {
       if (!is_submitted)
-        if (const auto point = attempt.submit(!detaches);
-            point && workers_.detach(record, *point, attempt.park()))
+        if (const auto point = attempt.submit(!detaches); point && workers_.detach(record, *point))
           return Progress::in_flight;
       auto completed = attempt.complete();
       if (!completed) return std::move(completed).error();

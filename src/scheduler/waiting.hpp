@@ -48,6 +48,7 @@ struct Waiting {
   /// It runs here, or is staged here. `on_threads` while it waits in a line of several devices.
   std::uint16_t place = on_threads;
   std::uint32_t entries = 0;   ///< made for it in lines: see `Ready::Entry`
+  bool is_staged = false;      ///< one of the staged jobs of `place`
   std::uint64_t sequence = 0;  ///< in the order of submission
   std::uint64_t kernels = 0;   ///< `number_of_kernels`
   std::uint64_t movable = 0;   ///< bit `d`: device `d`, which is not of its line, can run it too
@@ -55,7 +56,6 @@ struct Waiting {
   Instant submitted{};
   Instant start_by = Instant::max();
   Instant due{};                      ///< its place in the order within its priority
-  bool is_staged = false;             ///< one of the staged jobs of `place`
   Duration expected{};                ///< its run time, while its line expects it
   TimeBook::Row* time_row = nullptr;  ///< of its kind on devices of its line; null: not observed
   TagState* tag_state = nullptr;      ///< null: nothing depends on its tag

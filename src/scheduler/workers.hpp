@@ -54,9 +54,9 @@ class Workers {
   /// of the device, or of its tag, run. Returns false if it waits no longer; it then goes on to its
   /// next device.
   bool wait_for_memory(Record& record) noexcept;
-  /// Leaves a job, whose submission reaches `point`, to the worker that completes it then, or at
-  /// `until` (of the steady clock).
-  bool detach(Record& record, const device::TimelinePoint& point, Instant until) noexcept;
+  /// Leaves a job, whose submission reaches `point`, to the worker that completes it then, or when
+  /// its time limit passes.
+  bool detach(Record& record, const device::TimelinePoint& point) noexcept;
   /// Runs a member of a batch alone. Only from now on it counts as committed to its place.
   void run_member(Record& record) noexcept;
   /// Takes a job that settles, whose state was `from`, from the queue. If the thread is a worker, it
