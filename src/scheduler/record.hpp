@@ -89,6 +89,7 @@ struct Active {
 struct Verdict {
   bool failed_as_follower = false;  ///< `error` is that of a job that it followed
   bool leads_batch = false;         ///< it was submitted with `Active::batch`
+  bool is_sampled = false;          ///< `TimeBook::samples` has chosen it
   CacheTier tier = CacheTier::none;
   std::uint8_t batch_size = 1;   ///< the jobs of its submission
   std::uint8_t launch_size = 1;  ///< the jobs of its launch
@@ -98,6 +99,7 @@ struct Verdict {
   Instant ended{};  ///< of its last command, if it completed
   Instant settled_at{};
   flight::Times times{};
+  std::optional<TimeBook::Commands> commands;  ///< by stamps; nothing: it took none
   Bytes bytes_transferred;
 
   Duration run_time() const noexcept { return settled_at - started - times.sum(); }

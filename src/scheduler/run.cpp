@@ -21,6 +21,11 @@ Error was_cancelled(const Record& record) {
   return Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
 }
 
+/// Returns whether the commands of an attempt are timed, and counts it.
+bool is_sampled(const Record& record) noexcept {
+  return record.time_row && !record.plan_run && !record.job.is_build() && TimeBook::samples(*record.time_row);
+}
+
 }  // namespace
 
 bool may_succeed_elsewhere(Errc code) {
@@ -248,13 +253,16 @@ Result<void> Runner::begin_attempt(Record& record, std::size_t index, flight::Fl
   const Instant until = until_of(record);
   Instant lap = begin_times(record);
   const bool is_alone = !record.batch && !leader;
+  record.is_sampled = is_alone && is_sampled(record);
+  record.commands.reset();
   flight::FlightPointer attempt;
   if (!record.job.is_build())
     attempt = parts_.flights.make({.calls = record.job,
                                    .operands = record.plan_run ? &record.plan_run->operands() : nullptr,
                                    .times = &record.times,
                                    .until = until,
-                                   .stop = is_alone ? &record.stop : nullptr},  // others of a batch go on
+                                   .stop = is_alone ? &record.stop : nullptr,  // others of a batch go on
+                                   .is_stamped = record.is_sampled},
                                   device, index, record.tag());
   if (!record.plan_run)
     if (auto ok = parts_.preparer.prepare(record, index, attempt.get(), parts_.preparer.ready_by(until)); !ok)
@@ -320,6 +328,7 @@ Result<Progress> Runner::proceed(Record& record, bool has_returned, bool detache
       if (!completed) return std::move(completed).error();
       if (!*completed) continue;
       record.ended = **completed;
+      if (const auto& stamped = attempt.stamped()) record.commands = {stamped->duration(), stamped->clock};
       return Progress::completed;
     }
   } catch (const std::bad_alloc&) {

@@ -39,11 +39,19 @@ Settled settled(const Record& record, State from) noexcept {
           .fell_back = record.has_failed};
 }
 
+/// Returns how long the commands of a job took that has completed. Without stamps that is its run
+/// time, by the host's clock.
+std::optional<TimeBook::Commands> commands_of(const Record& record) noexcept {
+  if (!record.is_sampled || record.commands) return record.commands;
+  return TimeBook::Commands{.took = record.run_time(), .clock = device::StampClock::host};
+}
+
 /// Adds the times of a job that has completed to those of its kind.
 void note_times(TimeBook& times, TimeBook::Row& row, const Record& record) noexcept {
   const Duration held = record.settled_at - record.started - record.times.build;
   times.note(row, held / record.batch_size,
-             record.batch_size == 1 ? std::optional(record.run_time()) : std::nullopt, record.settled_at);
+             record.batch_size == 1 ? std::optional(record.run_time()) : std::nullopt, record.settled_at,
+             commands_of(record));
 }
 
 /// Returns the run time of a job that has completed, divided by the least one of its kind; zero: it

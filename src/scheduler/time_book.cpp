@@ -58,11 +58,24 @@ TimeBook::Row* TimeBook::row(const Key& key) noexcept {
   }
 }
 
-void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instant when) noexcept {
+bool TimeBook::samples(Row& row) noexcept {
+  constexpr std::uint32_t first = 8, each = 64;
+  const std::uint32_t number = row.jobs_.fetch_add(1, std::memory_order_relaxed);
+  return number < first || number % each == 0;
+}
+
+void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instant when,
+                    std::optional<Commands> commands) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  row.times_.held.note(held);
-  if (run) row.times_.run.note(*run);
-  row.times_.last = when;
+  Times& times = row.times_;
+  times.held.note(held);
+  if (run) times.run.note(*run);
+  times.last = when;
+  if (commands && commands->clock == device::StampClock::device && times.clock != commands->clock) {
+    times.commands = {};
+    times.clock = commands->clock;
+  }
+  if (commands && commands->clock == times.clock) times.commands.note(commands->took);
   row.mean_.store(row.times_.held.mean.count(), std::memory_order_relaxed);
 }
 
