@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -200,6 +202,35 @@ TEST_CASE("the stamps of a lane are created once, and warm flights allocate noth
     CHECK_FALSE(one.flight->stamped());
   }
   CHECK(device->stamps_asked() == 1);  // it has no clock
+}
+
+TEST_CASE("a stamped flight completes or runs out of memory, whichever allocation fails",
+          "[flight][no_tsan]") {
+  const auto scale = test::scale();
+  Values x{1, 2, 3};
+  long n = 0;
+  for (bool has_failed = true; has_failed && n < 500; ++n) {
+    INFO("allocation " << n);
+    const Scene scene(ContextPool::open({.backends = {"null"}, .lanes_per_device = 1}).value());
+    {
+      Stamped one(scene, {scale(x, 2.0f)});
+      std::optional<Result<void>> done;
+      test::fail_allocations(n, test::Failing::all_of_thread);
+      try {
+        done = one.fly();
+      } catch (const std::bad_alloc&) {  // as the error of a job
+      }
+      test::fail_no_allocations();
+      has_failed = test::failed_allocations() > 0;
+      if (!has_failed) CHECK(done.value());
+      if (!has_failed) CHECK(one.flight->stamped());
+      if (done && !*done) CHECK(done->error() == Errc::out_of_memory);
+    }
+    Stamped next(scene, {scale(x, 2.0f)});
+    REQUIRE(next.fly());
+  }
+  CHECK(n > 1);
+  CHECK(n < 500);
 }
 
 TEST_CASE("stamps are not around transfers, also if large downloads follow in a submission of their own",
