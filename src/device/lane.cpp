@@ -92,6 +92,15 @@ void Lane::stamp_end(const std::shared_ptr<StampsBase>& stamps) {
   if (Recording* recording = open()) recording->stamp_end(stamps);
 }
 
+const std::shared_ptr<StampsBase>& Lane::own_stamps() noexcept {
+  if (ended() || std::exchange(has_tried_stamps_, true)) return own_stamps_;
+  try {
+    if (auto created = device()->create_stamps()) own_stamps_ = *std::move(created);
+  } catch (const std::bad_alloc&) {  // then it has none
+  }
+  return own_stamps_;
+}
+
 void Lane::wait_for(TimelinePoint point) {
   submit_recorded({}, false);
   if (ended()) return;

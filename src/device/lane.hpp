@@ -50,6 +50,9 @@ class Lane {
   /// stamps have no effect.
   void stamp_begin(const std::shared_ptr<StampsBase>& stamps);
   void stamp_end(const std::shared_ptr<StampsBase>& stamps);
+  /// Returns the stamps of this lane, for one submission at a time. They are created at the first
+  /// call, and end with the lane. Null: the device has no clock, or could not create them then.
+  const std::shared_ptr<StampsBase>& own_stamps() noexcept;
   /// Releases shared memory to another driver, with all writes of this lane, until `acquire`. The
   /// caller orders the work of the two devices.
   void release(const BufferRange& memory);
@@ -107,6 +110,8 @@ class Lane {
   std::vector<TimelinePoint> foreign_waits_;  // points that other devices signal, since the last wait
   std::uint64_t last_ = 0;                    // value of the last submission
   std::uint64_t waited_ = 0;                  // value of the last submission at the last successful wait
+  std::shared_ptr<StampsBase> own_stamps_;
+  bool has_tried_stamps_ = false;
   std::optional<Error> failure_;
   const Error no_memory_{Errc::out_of_memory,
                          "The host has no memory left for a submission."};  // constructed in advance

@@ -22,6 +22,7 @@ std::string Labels::subject() const {
 Flight::Flight(const Flights& by, const Work& work, const Device& on, std::size_t index, std::string_view tag)
     : by_(by),
       device_(static_cast<std::uint32_t>(index)),
+      is_stamped_(work.is_stamped && !work.operands),
       until_(work.until),
       park_(base::parked_until(by.clock(), work.until)),
       times_(*work.times),
@@ -66,6 +67,7 @@ Result<void> Flight::reserve(const Labels& labels, Instant now) {
 
 void Flight::lead(Flight& member) noexcept {
   member.leader_ = this;
+  is_stamped_ = member.is_stamped_ = false;
   Flight* last = this;
   while (last->next_) last = last->next_;
   last->next_ = &member;
@@ -130,6 +132,8 @@ Result<void> Flight::bind() {
 
 Result<void> Flight::record() {
   device::Lane& lane = this->lane();
+  is_stamped_ = is_stamped_ && find_stamps();
+  if (is_stamped_) lane.stamp_begin(lane.own_stamps());
   std::size_t dispatches = 0;
   for (Flight* one = this; one; one = one->next_) {
     const Binding& binding = one->binding_;
@@ -142,9 +146,18 @@ Result<void> Flight::record() {
         return ok;
     }
   }
+  if (is_stamped_) lane.stamp_end(lane.own_stamps());
   context().dispatches.fetch_add(dispatches, std::memory_order_relaxed);
   record_downloads();
   return {};
+}
+
+/// Returns whether its lane has stamps that may enclose all its steps. A timed step ends the
+/// submission that it follows.
+bool Flight::find_stamps() const noexcept {
+  const bool has_timed =
+      std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.is_timed; });
+  return !has_timed && lane().own_stamps();
 }
 
 /// Submits a timed step by itself, and measures it.
@@ -208,6 +221,7 @@ Result<std::optional<Instant>> Flight::complete() {
   // A host function that returned after the time limit may have stopped early.
   const Instant ended = by_.clock().now();
   if (ended >= until_) return Error(Errc::timed_out, "The time limit passed.");
+  if (is_stamped_) stamped_ = lane().own_stamps()->read();
   return std::optional<Instant>(ended);
 }
 

@@ -19,6 +19,7 @@
 #include "base/block_pool.hpp"
 #include "base/internals.hpp"
 #include "device/lane.hpp"
+#include "device/stamps.hpp"
 #include "flight/binding.hpp"
 #include "flight/calls.hpp"
 #include "pool/pool.hpp"
@@ -67,6 +68,7 @@ struct Work {
   Times* times = nullptr;                       ///< the flight adds its times
   Instant until = Instant::max();               ///< when its time limit passes, by the clock of `Flights`
   const std::atomic<bool>* stop = nullptr;      ///< set when it is cancelled; null: it never is
+  bool is_stamped = false;                      ///< see `Flight::stamped`
 };
 
 /// Why a flight failed, if it may succeed later.
@@ -114,6 +116,13 @@ class Flight {
   std::optional<Duration> time_of(std::size_t call) const noexcept {
     return steps_[call].is_measured ? std::optional(steps_[call].took) : std::nullopt;
   }
+
+  /// Returns when its dispatches ran, without its transfers, once `complete` has returned a time.
+  /// Returns nothing unless `Work::is_stamped`, and if the device has no clock, if it runs recorded
+  /// commands or a timed step, or if it shares its submission.
+  /// Cost:    a barrier before its dispatches, two stamps, and a few calls of the driver in
+  ///          `complete`; the first stamps of a lane and of its recordings allocate.
+  const std::optional<device::StampedTimes>& stamped() const noexcept { return stamped_; }
 
   /// Makes the arrays that it reads available. `reserves`: reserves all memory that it has yet to
   /// allocate before that, or nothing: flights that each hold a part would wait for each other.
@@ -168,11 +177,13 @@ class Flight {
   Result<void> dispatch_alone(Step& step, std::size_t call);
   Result<void> submit_and_wait();
   void record_downloads();
+  bool find_stamps() const noexcept;
 
   const Flights& by_;
   const std::uint32_t device_;
   bool has_begun_ = false;
   bool has_downloads_ = false;  ///< the downloads of all of its flights are recorded
+  bool is_stamped_;             ///< stamps are around its dispatches, or will be
   Shortage shortage_ = Shortage::none;
   std::uint8_t launch_size_ = 1;
   detail::InlineList<Step, 1> steps_;
@@ -184,7 +195,8 @@ class Flight {
   const Flight* leader_ = nullptr;                           ///< has the lease; null: this has one
   Flight* next_ = nullptr;                                   ///< the next flight of its submission
   const Result<std::optional<Instant>>* of_lead_ = nullptr;  ///< see `end_lead`
-  const std::shared_ptr<silicon::MemoryAccount> tag_;        ///< null: the tag has no budget
+  std::optional<device::StampedTimes> stamped_;
+  const std::shared_ptr<silicon::MemoryAccount> tag_;  ///< null: the tag has no budget
   Binding binding_;
   std::optional<Lease> lease_;  ///< ends before the binding
 };

@@ -168,6 +168,7 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
   std::atomic<bool> is_watched{false};  ///< set by `watch`, and never cleared
   bool lacks_memory = false;            ///< its attempt failed for want of memory, which may be free later
   bool lacks_tag_memory = false;        ///< of the budget of its tag
+  bool is_sampled = false;              ///< `TimeBook::samples` has chosen it
   std::atomic<std::uint32_t> tried_on{~0u};  ///< the device that it is being tried on
   std::uint32_t run_by = 0;                  ///< the number of the thread that runs it; 0: none
   flight::FlightPointer attempt;             ///< on the device that it is being tried on

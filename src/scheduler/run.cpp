@@ -21,6 +21,21 @@ Error was_cancelled(const Record& record) {
   return Error(Errc::cancelled, base::text("{} was cancelled.", record.subject()));
 }
 
+/// Returns whether the commands of an attempt are timed, and counts it.
+bool is_sampled(const Record& record) noexcept {
+  return record.time_row && !record.plan_run && !record.job.is_build() && TimeBook::samples(*record.time_row);
+}
+
+/// Notes how long the commands of a job took that has completed. Without stamps that is its run time,
+/// by the host's clock.
+void note_commands(const Record& record, TimeBook& times) noexcept {
+  if (const auto& stamped = record.attempt->stamped())
+    times.note_commands(*record.time_row, stamped->duration(), stamped->clock);
+  else
+    times.note_commands(*record.time_row, record.ended - record.started - record.times.sum(),
+                        device::StampClock::host);
+}
+
 }  // namespace
 
 bool may_succeed_elsewhere(Errc code) {
@@ -248,13 +263,15 @@ Result<void> Runner::begin_attempt(Record& record, std::size_t index, flight::Fl
   const Instant until = until_of(record);
   Instant lap = begin_times(record);
   const bool is_alone = !record.batch && !leader;
+  record.is_sampled = is_alone && is_sampled(record);
   flight::FlightPointer attempt;
   if (!record.job.is_build())
     attempt = parts_.flights.make({.calls = record.job,
                                    .operands = record.plan_run ? &record.plan_run->operands() : nullptr,
                                    .times = &record.times,
                                    .until = until,
-                                   .stop = is_alone ? &record.stop : nullptr},  // others of a batch go on
+                                   .stop = is_alone ? &record.stop : nullptr,  // others of a batch go on
+                                   .is_stamped = record.is_sampled},
                                   device, index, record.tag());
   if (!record.plan_run)
     if (auto ok = parts_.preparer.prepare(record, index, attempt.get(), parts_.preparer.ready_by(until)); !ok)
@@ -319,6 +336,7 @@ Result<Progress> Runner::proceed(Record& record, bool has_returned, bool detache
       if (!completed) return std::move(completed).error();
       if (!*completed) continue;
       record.ended = **completed;
+      if (record.is_sampled) note_commands(record, parts_.times);
       return Progress::completed;
     }
   } catch (const std::bad_alloc&) {

@@ -58,12 +58,28 @@ TimeBook::Row* TimeBook::row(const Key& key) noexcept {
   }
 }
 
+bool TimeBook::samples(Row& row) noexcept {
+  constexpr std::uint32_t first = 8, each = 64;
+  const std::uint32_t number = row.jobs_.fetch_add(1, std::memory_order_relaxed);
+  return number < first || number % each == 0;
+}
+
 void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instant when) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   row.times_.held.note(held);
   if (run) row.times_.run.note(*run);
   row.times_.last = when;
   row.mean_.store(row.times_.held.mean.count(), std::memory_order_relaxed);
+}
+
+void TimeBook::note_commands(Row& row, Duration took, device::StampClock clock) noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  Times& times = row.times_;
+  if (clock == device::StampClock::device && times.clock != clock) {
+    times.commands = {};
+    times.clock = clock;
+  }
+  if (clock == times.clock) times.commands.note(took);
 }
 
 TimeBook::Times TimeBook::read(const Row& row) const noexcept {

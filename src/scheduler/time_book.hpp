@@ -10,6 +10,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "device/stamps.hpp"
+
 namespace wye::inline v0::scheduler {
 
 /// Returns the quarter octave of `n`: 0 for 0 and 1, 4 for 2, 6 for 3, 8 to 11 for 4 to 7.
@@ -46,7 +48,7 @@ struct Timing {
 /// matrices differ in it by a factor of 2.8, which is no spread of one kind. Also keeps the times of
 /// calls that were timed alone, to compare variants.
 /// Rows are never removed: jobs refer to them. Beyond `most` kinds no further one gets a row.
-/// Threads: thread-safe. Its mutex is a leaf. `Row::mean` takes no lock.
+/// Threads: thread-safe. Its mutex is a leaf. `Row::mean` and `samples` take no lock.
 class TimeBook {
  public:
   struct Key {
@@ -57,9 +59,13 @@ class TimeBook {
   };
   /// The times of one kind.
   struct Times {
-    Timing held;     ///< from the start of a job to its end, without builds
-    Timing run;      ///< of these, the times without transfers and waits for a lane
-    Instant last{};  ///< when the last job of the kind ended
+    Timing held;      ///< from the start of a job to its end, without builds
+    Timing run;       ///< of these, the times without transfers and waits for a lane
+    Instant last{};   ///< when the last job of the kind ended
+    Timing commands;  ///< of the jobs that `samples` has chosen: their commands, all by `clock`
+    /// Of `commands`. A first time by the device's clock replaces those by the host's clock; later
+    /// ones by the host's clock are not added.
+    device::StampClock clock = device::StampClock::host;
   };
   /// A kind in a book. It does not move.
   class Row {
@@ -71,6 +77,7 @@ class TimeBook {
     friend class TimeBook;
     Times times_;
     std::atomic<Duration::rep> mean_{0};
+    std::atomic<std::uint32_t> jobs_{0};  // that `samples` was asked about
   };
 
   explicit TimeBook(std::size_t most = 65'536) noexcept : most_(most) {}
@@ -78,9 +85,14 @@ class TimeBook {
   /// Returns the row of a kind, which lives as long as the book. Null: the book is full and has none
   /// of this kind, or there is no memory for it.
   Row* row(const Key& key) noexcept;
+  /// Returns whether the commands of the next job of a kind are to be timed, and counts the job: of
+  /// the first eight they are, and then of 1 job in 64. One atomic operation, without a lock.
+  static bool samples(Row& row) noexcept;
   /// Adds the times of a job that ended at `when`. `run`: nothing if it shared its submission with
   /// others.
   void note(Row& row, Duration held, std::optional<Duration> run, Instant when) noexcept;
+  /// Adds the time of the commands of a job that `samples` has chosen.
+  void note_commands(Row& row, Duration took, device::StampClock clock) noexcept;
   /// Returns the times of a row.
   Times read(const Row& row) const noexcept;
   /// Returns the times of a kind; without a count if none is known.

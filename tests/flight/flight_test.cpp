@@ -5,10 +5,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rig.hpp"
+#include "support/failing_new.hpp"
 
 using namespace wye;
 using namespace wye::literals;
@@ -40,6 +43,13 @@ Shift shift() {
               .batchable = {0, 2}})
       .value();
 }
+
+/// A flight whose dispatches are between stamps.
+struct Stamped : One {
+  Stamped(const Scene& by, std::vector<Call> of, bool is_timed = false,
+          const flight::Binding::Operands* operands = nullptr)
+      : One(by, std::move(of), {}, operands, Instant::max(), is_timed, true) {}
+};
 
 constexpr std::size_t large = flight::least_measured.count / sizeof(float);
 
@@ -141,6 +151,159 @@ TEST_CASE("a timed step is submitted alone and measured", "[flight]") {
   REQUIRE(one.complete());
   CHECK(x == Values{2});
   CHECK(y == Values{2});
+}
+
+TEST_CASE("a stamped flight returns when its dispatches ran", "[flight]") {
+  for (const char* backend : {"cpu", "null"}) {
+    INFO(backend);
+    const Scene scene(ContextPool::open({.backends = {backend}}).value());
+    Values x{1, 2, 3};
+    Stamped one(scene, {test::scale()(x, 2.0f), test::scale()(x, 3.0f)});
+    const Instant before = Clock::steady().now();
+    REQUIRE(one.begin());
+    CHECK_FALSE(one.flight->stamped());
+    REQUIRE(one.complete());
+    const Instant after = Clock::steady().now();
+    const auto& times = one.flight->stamped();
+    REQUIRE(times);
+    CHECK(times->clock == device::StampClock::host);
+    CHECK(times->begin >= before.time_since_epoch());
+    CHECK(times->end >= times->begin);
+    CHECK(times->end <= after.time_since_epoch());
+    One plain(scene, {test::scale()(x, 2.0f)});
+    REQUIRE(plain.fly());
+    CHECK_FALSE(plain.flight->stamped());
+  }
+}
+
+TEST_CASE("the stamps of a lane are created once, and warm flights allocate nothing for them", "[flight]") {
+  const Scene scene(ContextPool::open({.backends = {"null"}, .lanes_per_device = 1}).value());
+  const auto scale = test::scale();
+  Values x{1, 2, 3};
+  const auto allocations_of = [&](bool is_stamped) {
+    One one(scene, {scale(x, 2.0f)}, {}, nullptr, Instant::max(), false, is_stamped);
+    const long before = test::allocations;
+    const bool is_complete = one.fly().has_value();
+    const long allocated = test::allocations - before;
+    REQUIRE(is_complete);
+    CHECK(one.flight->stamped().has_value() == is_stamped);
+    return allocated;
+  };
+  for (int i = 0; i < 3; ++i) (void)allocations_of(true);
+  const long plain = allocations_of(false);
+  CHECK(allocations_of(true) == plain);
+  CHECK(allocations_of(true) == plain);
+
+  const Scripted device = scripted("cuda:0");
+  const Scene without = scene_of(device, {.lanes_per_device = 1});
+  for (int i = 0; i < 3; ++i) {
+    Stamped one(without, {test::host_scale()(x, 2.0f)});
+    REQUIRE(one.fly());
+    CHECK_FALSE(one.flight->stamped());
+  }
+  CHECK(device->stamps_asked() == 1);  // it has no clock
+}
+
+TEST_CASE("a stamped flight completes or runs out of memory, whichever allocation fails",
+          "[flight][no_tsan]") {
+  const auto scale = test::scale();
+  Values x{1, 2, 3};
+  long n = 0;
+  for (bool has_failed = true; has_failed && n < 500; ++n) {
+    INFO("allocation " << n);
+    const Scene scene(ContextPool::open({.backends = {"null"}, .lanes_per_device = 1}).value());
+    {
+      Stamped one(scene, {scale(x, 2.0f)});
+      std::optional<Result<void>> done;
+      test::fail_allocations(n, test::Failing::all_of_thread);
+      try {
+        done = one.fly();
+      } catch (const std::bad_alloc&) {  // as the error of a job
+      }
+      test::fail_no_allocations();
+      has_failed = test::failed_allocations() > 0;
+      if (!has_failed) CHECK(done.value());
+      if (!has_failed) CHECK(one.flight->stamped());
+      if (done && !*done) CHECK(done->error() == Errc::out_of_memory);
+    }
+    Stamped next(scene, {scale(x, 2.0f)});
+    REQUIRE(next.fly());
+  }
+  CHECK(n > 1);
+  CHECK(n < 500);
+}
+
+TEST_CASE("stamps are not around transfers, also if large downloads follow in a submission of their own",
+          "[flight]") {
+  const Scripted device = scripted("cuda:0");
+  device->give_clock(7ns);
+  const Scene scene = scene_of(device);
+  Values x(large, 1.0f);
+  Stamped one(scene, {test::host_scale()(x, 2.0f)});
+  REQUIRE(one.begin());
+  (void)one.flight->submit(true);
+  const auto commands = one.flight->complete();
+  REQUIRE(commands);
+  CHECK_FALSE(*commands);
+  CHECK_FALSE(one.flight->stamped());
+  REQUIRE(one.complete());
+  REQUIRE(one.flight->stamped());
+  CHECK(one.flight->stamped()->duration() == 7ns);
+  CHECK(one.flight->stamped()->clock == device::StampClock::device);
+}
+
+TEST_CASE("flights with a leader, timed steps or recorded commands take no stamps", "[flight]") {
+  const Scripted device = scripted("cuda:0");
+  device->give_clock(7ns);
+  const Scene scene = scene_of(device);
+  const auto scale = test::host_scale();
+  Values a{1}, b{2};
+  {
+    Stamped first(scene, {scale(a, 2.0f)}), second(scene, {scale(b, 2.0f)});
+    for (One* const one : {static_cast<One*>(&first), static_cast<One*>(&second)})
+      REQUIRE(one->prepare(false));
+    first.flight->lead(*second.flight);
+    REQUIRE(first.flight->lease());
+    REQUIRE(first.flight->bind());
+    REQUIRE(first.flight->record());
+    REQUIRE(first.complete());
+    const Result<std::optional<Instant>> ended(Instant(7s));
+    first.flight->end_lead(ended);
+    REQUIRE(second.flight->complete());
+    CHECK_FALSE(first.flight->stamped());
+    CHECK_FALSE(second.flight->stamped());
+  }
+  Stamped timed(scene, {scale(a, 2.0f)}, true);
+  REQUIRE(timed.fly());
+  CHECK_FALSE(timed.flight->stamped());
+  const flight::Binding::Operands none;
+  CHECK_FALSE(Stamped(scene, {scale(a, 2.0f)}, false, &none).flight->stamped());
+  CHECK(device->stamps_asked() == 0);
+  CHECK(a == Values{4});
+  CHECK(b == Values{4});
+}
+
+TEST_CASE("a lane that is replaced takes its stamps with it", "[flight]") {
+  const Scripted device = scripted("cuda:0");
+  device->give_clock(7ns);
+  const Scene scene = scene_of(device, {.lanes_per_device = 1});
+  const auto scale = test::host_scale();
+  Values x{1}, y{1};
+  {
+    Stamped cut_short(scene, {scale(x, 2.0f)});
+    REQUIRE(cut_short.begin());
+    device->hold();
+    REQUIRE(cut_short.flight->submit(false));
+    cut_short.stop = true;
+    CHECK(cut_short.flight->complete().error() == Errc::cancelled);
+    cut_short.flight->discard();
+  }  // its work is in flight
+  Stamped next(scene, {scale(y, 2.0f)});
+  REQUIRE(next.begin());
+  CHECK(device->stamps_asked() == 2);
+  device->release();
+  REQUIRE(next.complete());
+  CHECK(next.flight->stamped());
 }
 
 TEST_CASE("flights with a leader share its lease and its submission", "[flight]") {

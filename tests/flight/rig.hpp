@@ -54,12 +54,16 @@ struct Scene {
 struct One {
   One(const Scene& by, std::vector<Call> of, std::string_view tag = {},
       const flight::Binding::Operands* operands = nullptr, Instant until = Instant::max(),
-      bool is_timed = false)
+      bool is_timed = false, bool is_stamped = false)
       : calls(std::move(of)),
         labels{calls[0].name(), tag},
-        flight(by.flights.make(
-            {.calls = calls, .operands = operands, .times = &times, .until = until, .stop = &stop},
-            by.device(), 0, tag)) {
+        flight(by.flights.make({.calls = calls,
+                                .operands = operands,
+                                .times = &times,
+                                .until = until,
+                                .stop = &stop,
+                                .is_stamped = is_stamped},
+                               by.device(), 0, tag)) {
     for (const Call& call : calls)
       if (!operands) flight->add_step(build(call, by.device()).value(), is_timed);
   }

@@ -167,6 +167,44 @@ TEST_CASE("kernels, sizes and devices have rows of their own", "[scheduler][time
   }
 }
 
+TEST_CASE("the commands of the first eight jobs of a kind are timed, and then of 1 in 64",
+          "[scheduler][times]") {
+  TimeBook book;
+  TimeBook::Row* const row = book.row({.kernels = 1});
+  std::vector<int> chosen;
+  for (int i = 0; i < 200; ++i)
+    if (TimeBook::samples(*row)) chosen.push_back(i);
+  CHECK(chosen == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 64, 128, 192});
+  CHECK(TimeBook::samples(*book.row({.kernels = 2})));  // each row counts its own jobs
+}
+
+TEST_CASE("times of commands are of one clock: that of the device, if there is one", "[scheduler][times]") {
+  using device::StampClock;
+  TimeBook book;
+  TimeBook::Row* const row = book.row({.kernels = 1});
+  const auto note = [&](Duration took, StampClock clock) {
+    book.note_commands(*row, took, clock);
+    return book.read(*row);
+  };
+  CHECK(book.read(*row).commands.count == 0);
+  CHECK(book.read(*row).clock == StampClock::host);
+  CHECK(note(4ms, StampClock::host).commands.mean == 4ms);
+  CHECK(note(4ms, StampClock::host).commands.count == 2);
+  CHECK(book.read(*row).clock == StampClock::host);
+  const TimeBook::Times first = note(1ms, StampClock::device);
+  CHECK(first.clock == StampClock::device);
+  CHECK(first.commands.mean == 1ms);
+  CHECK(first.commands.count == 1);
+  CHECK(note(4ms, StampClock::host).commands.count == 1);
+  CHECK(note(1ms, StampClock::device).commands.count == 2);
+  book.note(*row, 10ms, 8ms, Instant());
+  const TimeBook::Times all = book.read(*row);
+  CHECK(all.commands.count == 2);
+  CHECK(all.commands.least == 1ms);
+  CHECK(all.held.count == 1);
+  CHECK(all.run.mean == 8ms);
+}
+
 TEST_CASE("a full book adds no kind and keeps those that it has", "[scheduler][times]") {
   TimeBook book(2);
   const TimeBook::Key first{.kernels = 1}, second{.kernels = 2}, third{.kernels = 3};

@@ -25,6 +25,7 @@
 #include "device/lane_base.hpp"
 #include "device/native.hpp"
 #include "device/recording.hpp"
+#include "device/stamps.hpp"
 
 namespace wye::test {
 
@@ -141,6 +142,16 @@ class ScriptedDevice final : public device::DeviceBase {
   /// is used.
   void reach_others() { peers_.emplace(); }
   device::NativeInterop* native_interop() noexcept override { return peers_ ? &*peers_ : nullptr; }
+  /// Gives the device a clock, on which the commands between two stamps take `span`. Set before the
+  /// device is used.
+  void give_clock(Duration span) { span_ = span; }
+  /// Returns how many stamps were created, also in vain.
+  int stamps_asked() const { return stamps_asked_; }
+  Result<std::shared_ptr<device::StampsBase>> create_stamps() override {
+    ++stamps_asked_;
+    if (!span_) return DeviceBase::create_stamps();
+    return std::shared_ptr<device::StampsBase>(std::make_shared<Stamps>(shared_from_this(), *span_));
+  }
   /// Sets the values that the monitor of the processor returns.
   void set_monitor(Monitoring values) {
     const std::lock_guard lock(mutex_);
@@ -192,6 +203,17 @@ class ScriptedDevice final : public device::DeviceBase {
    private:
     std::vector<std::byte> memory_;
     std::atomic<int>& alive_;  // the device's
+  };
+
+  class Stamps final : public device::StampsBase {
+   public:
+    Stamps(std::shared_ptr<DeviceBase> device, Duration span) : StampsBase(std::move(device)), span_(span) {}
+
+   private:
+    std::optional<device::StampedTimes> times() noexcept override {
+      return device::StampedTimes{.begin = {}, .end = span_, .clock = device::StampClock::device};
+    }
+    const Duration span_;
   };
 
   /// Access to the buffers of other devices, and to nothing else.
@@ -378,6 +400,7 @@ class ScriptedDevice final : public device::DeviceBase {
 
   Script script_;
   std::optional<Peers> peers_;
+  std::optional<Duration> span_;  // between stamps; nothing: no clock
   const Error lost_;
   std::atomic<bool> is_lost_{false}, hides_loss_{false};
   mutable std::mutex mutex_;
@@ -387,7 +410,7 @@ class ScriptedDevice final : public device::DeviceBase {
   int readings_ = 0;
   std::vector<Held> held_;
   std::array<std::atomic<int>, steps.size()> counts_{};
-  std::atomic<int> waits_in_flight_{0};
+  std::atomic<int> waits_in_flight_{0}, stamps_asked_{0};
   std::atomic<int> buffers_alive_{0}, lanes_alive_{0}, lanes_cut_off_{0};
 };
 
