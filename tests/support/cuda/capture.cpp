@@ -56,6 +56,13 @@ bool invalidates(CUstream stream) {
   return true;
 }
 
+void end_captures() {
+  const std::lock_guard lock(mutex);
+  captures.clear();
+  count = 0;
+  mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
 int prohibited(std::string_view name) {
   if (count.load(std::memory_order_relaxed) == 0 || !may_be_unsafe(name)) return 0;
   const Unseen unseen;

@@ -201,8 +201,9 @@ WYE_EXPORT long wye_standin_spent(const char* name) {
   const std::lock_guard lock(world().mutex);
   return world().latencies[name].spent();
 }
-/// Clears faults, latencies, counts, and the broken state of the device.
+/// Clears faults, latencies, counts, captures, and the broken state of the device.
 WYE_EXPORT void wye_standin_reset() {
+  end_captures();
   const std::lock_guard lock(world().mutex);
   for (auto& [name, latency] : world().latencies) latency.reset();
   world().initialized = false;
