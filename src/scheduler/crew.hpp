@@ -55,11 +55,20 @@ class Crew {
 
   /// Makes the calling thread one of the workers.
   void join() noexcept { this_worker.crew = this; }
-  /// Notes that the calling thread looks for work next, if it is a worker: `call` calls no other one
-  /// until `end_return`, which the thread calls before it looks for work or does anything else.
-  void begin_return() noexcept {
-    if (this_worker.crew != this || std::exchange(this_worker.is_returning, true)) return;
-    ++returning_;
+  /// While it exists, jobs become ready because of a job that the calling thread has settled, and it
+  /// calls no function of the application before it looks for work.
+  class Release {
+   public:
+    explicit Release(bool looks_next) noexcept { this_worker.releases = looks_next; }
+    Release(const Release&) = delete;
+    ~Release() { this_worker.releases = false; }
+  };
+  /// Returns whether the calling thread, a worker with a `Release`, takes a job that has become ready
+  /// when it looks for work: `call` calls no other worker until `end_return`.
+  bool begin_return() noexcept {
+    if (this_worker.crew != this || !this_worker.releases) return false;
+    if (!std::exchange(this_worker.is_returning, true)) ++returning_;
+    return true;
   }
   std::uint32_t returning() const noexcept { return returning_; }
   void end_return() noexcept {
@@ -93,6 +102,7 @@ class Crew {
  private:
   struct ThisWorker {
     const Crew* crew = nullptr;  // null: the thread is no worker
+    bool releases = false;
     bool is_returning = false;
   };
   static constinit thread_local ThisWorker this_worker;
@@ -110,7 +120,7 @@ class Crew {
   std::vector<base::Worker> workers_;
   std::uint32_t parked_ = 0;
   std::uint32_t spinning_ = 0;   // before they park
-  std::uint32_t returning_ = 0;  // from a job that has settled
+  std::uint32_t returning_ = 0;  // to take a follower of a job that has settled
   bool is_waking_ = false;
   Instant watched_until_ = Instant::max();  // until when a parked worker waits
   base::Gate gate_;

@@ -15,7 +15,6 @@ Ledger::Row& Ledger::row_of(WorkloadType type) {
 }
 
 void Ledger::note(const Settled& job) noexcept {
-  recent_.add(job);
   counts_.batches += job.leads_batch ? 1 : 0;
   counts_.batched_jobs += job.batch_size > 1 ? 1 : 0;
   Row none;

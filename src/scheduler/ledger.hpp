@@ -1,5 +1,5 @@
 #pragma once
-/// All that watches jobs: their numbers, and the last ones.
+/// The numbers of jobs.
 #include <wye/scheduler/scheduler.hpp>
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pool/fleet.hpp"
-#include "scheduler/recent.hpp"
+#include "scheduler/settled.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -20,8 +20,8 @@ class Ledger {
   /// The numbers of one type of jobs. They do not move.
   using Row = TypeMetrics;
 
-  /// Keeps the last `recent` jobs; the pool has at most `devices`. Throws: std::bad_alloc.
-  Ledger(std::size_t recent, std::size_t devices) : recent_(recent), completed_on_(devices) {}
+  /// The pool has at most `devices`. Throws: std::bad_alloc.
+  explicit Ledger(std::size_t devices) : completed_on_(devices) {}
 
   /// Returns the row of a type of jobs. Throws: std::bad_alloc.
   Row& row_of(WorkloadType type);
@@ -41,16 +41,13 @@ class Ledger {
 
   /// Returns the numbers, but for those of jobs that wait or run.
   SchedulerMetrics metrics(const pool::Fleet& devices) const;
-  /// Returns the last jobs, the oldest first.
-  std::vector<Placement> recent(const pool::Fleet& devices) const { return recent_.list(devices); }
 
  private:
   static constexpr std::size_t most_named = 32;
 
   SchedulerMetrics counts_;
   std::vector<std::pair<std::string_view, Row*>> named_;  // some rows of `counts_.by_type`
-  RecentJobs recent_;
-  std::vector<std::uint64_t> completed_on_;  // jobs per device
+  std::vector<std::uint64_t> completed_on_;               // jobs per device
 };
 
 }  // namespace wye::scheduler

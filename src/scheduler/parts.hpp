@@ -15,6 +15,7 @@
 #include "scheduler/placer.hpp"
 #include "scheduler/plan_counts.hpp"
 #include "scheduler/preparer.hpp"
+#include "scheduler/recent.hpp"
 #include "scheduler/spare_errors.hpp"
 #include "scheduler/time_book.hpp"
 
@@ -35,7 +36,8 @@ struct Parts {
         flights(*pool, clock, most_kept_flights),
         placer(*pool, clock, options.preferences, std::move(add_places)),
         preparer(*pool, *provider, clock, times, options.measure_variants),
-        explainer(*pool, placer) {}
+        explainer(*pool, placer),
+        recent(options.recent) {}
   Parts(const Parts&) = delete;
 
   static constexpr std::size_t most_kept_flights = 64;
@@ -51,6 +53,7 @@ struct Parts {
   Placer placer;
   Preparer preparer;
   const Explainer explainer;
+  RecentJobs recent;
   const SpareErrors spare;
 };
 

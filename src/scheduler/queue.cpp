@@ -39,7 +39,7 @@ Queue::Queue(Parts& parts, Runner& runner)
       ready_(
           parts.options, parts.pool->options(), parts.pool->fleet().limit(), parts.times,
           [accounts = &parts.pool->accounts()](std::size_t device) { return accounts->of(device)->held(); }),
-      ledger_(parts.options.recent, parts.pool->fleet().limit()) {
+      ledger_(parts.pool->fleet().limit()) {
   ready_.places().add(parts.placer.table());
 }
 
@@ -246,7 +246,8 @@ void Queue::leave_line_locked(Record& record) noexcept {
   if (waiting_for_room_ > 0 && queued_ < parts_.options.max_queued) room_.wake_one();
 }
 
-void Queue::leave_locked(Record& record, State from, const Settled& job) noexcept {
+void Queue::leave(Record& record, State from, const Settled& job) noexcept {
+  const base::Lock lock = hold();
   ledger_.note(job);
   if (from == State::running) {
     Places& places = ready_.places();
@@ -361,11 +362,6 @@ SchedulerMetrics Queue::metrics_locked() const {
   metrics.queued = queued_;
   metrics.running = active_.count();
   return metrics;
-}
-
-std::vector<Placement> Queue::recent() const {
-  const base::Lock lock = hold();
-  return ledger_.recent(parts_.pool->fleet());
 }
 
 }  // namespace wye::scheduler

@@ -82,7 +82,7 @@ class Queue {
   void pause_place(const Record& record) noexcept;
   void note_memory_wait_locked() noexcept { ledger_.note_memory_wait(); }
   /// Takes a job that settles, whose state was `from`.
-  void leave_locked(Record& record, State from, const Settled& job) noexcept;
+  void leave(Record& record, State from, const Settled& job) noexcept;
   /// Counts a job, for which `commit_locked` was called, as a job that no thread runs any more.
   void end_run_locked() noexcept { --runs_; }
   /// Returns the number of jobs that have started and that a thread has not left.
@@ -106,7 +106,6 @@ class Queue {
   std::shared_ptr<Record> abandon_next(std::shared_ptr<device::Timeline>& polled) noexcept;
 
   SchedulerMetrics metrics_locked() const;
-  std::vector<Placement> recent() const;
 
  private:
   std::optional<Error> find_room(base::Lock& lock, const Record& record) noexcept;

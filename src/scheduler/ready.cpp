@@ -161,7 +161,7 @@ Ready::Found Ready::first_for(std::uint16_t place) noexcept {
 
 /// Returns the next job to run; none if no job may run.
 Ready::Found Ready::next() noexcept {
-  if (count() == 0) return {};
+  if (count() == 0 || !places_.has_room()) return {};
   Firsts firsts{};
   for (std::size_t level = 0; level < levels; ++level) {
     if (!entries_.has(level)) continue;

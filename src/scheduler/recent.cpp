@@ -1,6 +1,8 @@
 #include "scheduler/recent.hpp"
 
 #include <algorithm>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,9 +24,11 @@ void assign(std::array<char, N>& to, std::string_view from) noexcept {
 
 void RecentJobs::add(const Settled& job) noexcept {
   if (most_ == 0) return;
+  const std::lock_guard lock(lock_);
   const bool is_full = ring_.size() == most_;
-  Entry& entry = is_full ? ring_[oldest_] : ring_.emplace_back();  // within the memory that is reserved
-  if (is_full) oldest_ = (oldest_ + 1) % most_;
+  Entry& entry =
+      is_full ? ring_[added_ % most_] : ring_.emplace_back();  // within the memory that is reserved
+  ++added_;
   entry.number = job.number;
   entry.type = job.type;
   entry.order = job.order;
@@ -44,45 +48,58 @@ void RecentJobs::add(const Settled& job) noexcept {
   assign(entry.tag, job.tag);
 }
 
+Placement RecentJobs::placement_of(const Entry& entry, const pool::Fleet& devices) {
+  Placement placement;
+  placement.number = entry.number;
+  placement.job = entry.job.data();
+  placement.tag = entry.tag.data();
+  placement.type = entry.type;
+  placement.size = entry.size;
+  placement.bytes_transferred = entry.bytes_transferred;
+  placement.queue_time = entry.times.queue;
+  placement.build_time = entry.times.build;
+  placement.transfer_time = entry.times.transfer;
+  placement.run_time = entry.times.run;
+  placement.jobs_in_submission = entry.jobs_in_submission;
+  placement.jobs_in_launch = entry.jobs_in_launch;
+  if (entry.error != Errc{}) placement.error = entry.error;
+  const std::span tried = std::span(entry.tried).first(entry.tried_count);
+  for (const Tried& one : tried)
+    placement.decisions.push_back({devices.info(one.device).id, one.verdict, one.code});
+  const auto has = [&](std::size_t device) {
+    return std::any_of(tried.begin(), tried.end(), [&](const Tried& one) { return one.device == device; });
+  };
+  const auto ran = std::find_if(tried.begin(), tried.end(),
+                                [](const Tried& one) { return one.verdict == Candidate::Verdict::ran; });
+  if (!entry.order || ran == tried.end()) return placement;
+  for (const std::size_t device : entry.order->devices)
+    if (placement.decisions.size() < entry.tried.size() && !has(device))
+      placement.decisions.push_back({devices.info(device).id, Candidate::Verdict::passed,
+                                     passed_code(*entry.order, device, ran->device)});
+  return placement;
+}
+
 std::vector<Placement> RecentJobs::list(const pool::Fleet& devices) const {
   std::vector<Placement> placements;
-  placements.reserve(ring_.size());
-  for (std::size_t i = 0; i < ring_.size(); ++i) {
-    const Entry& entry = ring_[(oldest_ + i) % ring_.size()];
-    Placement& placement = placements.emplace_back();
-    placement.number = entry.number;
-    placement.job = entry.job.data();
-    placement.tag = entry.tag.data();
-    placement.type = entry.type;
-    placement.size = entry.size;
-    placement.bytes_transferred = entry.bytes_transferred;
-    placement.queue_time = entry.times.queue;
-    placement.build_time = entry.times.build;
-    placement.transfer_time = entry.times.transfer;
-    placement.run_time = entry.times.run;
-    placement.jobs_in_submission = entry.jobs_in_submission;
-    placement.jobs_in_launch = entry.jobs_in_launch;
-    if (entry.error != Errc{}) placement.error = entry.error;
-    const std::span tried = std::span(entry.tried).first(entry.tried_count);
-    for (const Tried& one : tried)
-      placement.decisions.push_back({devices.info(one.device).id, one.verdict, one.code});
-    const auto has = [&](std::size_t device) {
-      return std::any_of(tried.begin(), tried.end(), [&](const Tried& one) { return one.device == device; });
-    };
-    const auto ran = std::find_if(tried.begin(), tried.end(),
-                                  [](const Tried& one) { return one.verdict == Candidate::Verdict::ran; });
-    if (!entry.order || ran == tried.end()) continue;
-    for (const std::size_t device : entry.order->devices)
-      if (placement.decisions.size() < entry.tried.size() && !has(device))
-        placement.decisions.push_back({devices.info(device).id, Candidate::Verdict::passed,
-                                       passed_code(*entry.order, device, ran->device)});
+  {
+    const std::lock_guard lock(lock_);
+    placements.reserve(ring_.size());
   }
-  return placements;
+  for (std::uint64_t next = 0;; ++next) {
+    Entry entry;
+    {
+      const std::lock_guard lock(lock_);
+      next = std::max(next, added_ - ring_.size());
+      if (next == added_ || placements.size() == most_) return placements;
+      entry = ring_[next % most_];
+    }
+    placements.push_back(placement_of(entry, devices));
+  }
 }
 
 std::vector<Placement> Core::recent() const {
   if (origin_.is_inherited()) return {};
-  return queue_.recent();
+  return parts_.recent.list(parts_.pool->fleet());
 }
 
 }  // namespace scheduler

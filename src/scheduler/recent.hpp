@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/gate.hpp"
 #include "pool/fleet.hpp"
 #include "scheduler/settled.hpp"
 
@@ -14,13 +15,13 @@ namespace wye::inline v0::scheduler {
 
 /// A ring of the last settled jobs. Adding one allocates nothing: the memory of all entries is
 /// reserved at once. The devices that were passed over are found when it is listed.
-/// Threads: under the lock of its scheduler.
+/// Threads: thread-safe. Its lock is a leaf, held for one entry at a time.
 class RecentJobs {
  public:
   /// Throws: std::bad_alloc.
   explicit RecentJobs(std::size_t most) : most_(most) { ring_.reserve(most); }
   void add(const Settled& job) noexcept;
-  /// Returns the jobs, the oldest first.
+  /// Returns the jobs, the oldest first. Jobs that are added meanwhile may replace the oldest ones.
   std::vector<Placement> list(const pool::Fleet& devices) const;
 
  private:
@@ -45,9 +46,12 @@ class RecentJobs {
     std::array<char, 32> tag;
   };
 
+  static Placement placement_of(const Entry& entry, const pool::Fleet& devices);
+
   const std::size_t most_;
+  mutable base::SpinLock lock_;
   std::vector<Entry> ring_;
-  std::size_t oldest_ = 0;
+  std::uint64_t added_ = 0;  // the job with number `n`, from 0, is at `n % most_`
 };
 
 }  // namespace wye::scheduler

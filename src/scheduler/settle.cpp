@@ -90,6 +90,16 @@ void log_end(const base::Logger& log, const Explainer& explainer, const Record& 
   }
 }
 
+/// Releases the followers of a job whose state was `from`. `looks_next`: as that of `Crew::Release`.
+void release(Record& record, State from, bool looks_next) noexcept {
+  const Crew::Release next(looks_next);
+  // Followers of a job whose predecessors are not complete must still follow those.
+  if (from != State::waiting)
+    complete_arrays(record);
+  else
+    release_followers(record);
+}
+
 }  // namespace
 
 Instant Runner::settle(Record& record, State from, std::optional<Error> error) noexcept {
@@ -100,7 +110,8 @@ Instant Runner::settle(Record& record, State from, std::optional<Error> error) n
   const Settled job = settled(record, from);
   if (record.time_row && from == State::running && !record.error && !record.has_failed)
     note_times(parts_.times, *record.time_row, record);
-  workers_.leave(record, from, job);
+  parts_.recent.add(job);
+  queue_.leave(record, from, job);
   emit_end(*parts_.pool, job, record);
   if (from == State::running && !record.error && !record.has_failed && record.batch_size == 1)
     parts_.pool->note_run(record.device, [&] { return stretch_of(record, parts_.times); });
@@ -114,12 +125,9 @@ Instant Runner::settle(Record& record, State from, std::optional<Error> error) n
   if (from != State::waiting) fail_outputs(record);
   log_end(parts_.log, parts_.explainer, record);
   std::vector<Continuation> continuations = publish(record);
-  // Followers of a job whose predecessors are not complete must still follow those.
-  if (from != State::waiting)
-    complete_arrays(record);
-  else
-    release_followers(record);
-  if (!continuations.empty() && jobs_on_this_thread > 0) workers_.call_other();
+  release(record, from, from == State::running && jobs_on_this_thread == 1 && continuations.empty());
+  // The functions may take long: another thread takes the next job.
+  if (!continuations.empty() && jobs_on_this_thread > 0) workers_.wake(queue_.hold());
   call(continuations, record);
   const Instant now = continuations.empty() ? record.settled_at : Instant();
   if (from != State::running) {  // the thread that runs a job counts until it has left the job

@@ -10,6 +10,8 @@
 namespace wye::inline v0::scheduler {
 
 void Workers::wake(base::Lock lock) noexcept {
+  if (crew_.begin_return()) return;
+  crew_.end_return();  // it does other things first
   if (call_locked()) {
     lock.unlock();  // otherwise the woken thread waits for the lock
     return crew_.wake();
@@ -199,18 +201,6 @@ bool Workers::requeue(Record& record, std::uint16_t line) noexcept {
   wake(std::move(lock));
   if (keep->stop) runner_.cancel(*keep);  // a call that came while it ran could not settle it
   return true;
-}
-
-void Workers::leave(Record& record, State from, const Settled& job) noexcept {
-  const base::Lock lock = queue_.hold();
-  queue_.leave_locked(record, from, job);
-  if (from == State::running && jobs_on_this_thread == 1) crew_.begin_return();
-}
-
-void Workers::call_other() noexcept {
-  base::Lock lock = queue_.hold();
-  crew_.end_return();
-  wake(std::move(lock));
 }
 
 void Workers::add_room(int by) noexcept {

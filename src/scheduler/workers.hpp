@@ -27,12 +27,13 @@ class Workers {
   Workers(const Workers&) = delete;
 
   /// Wakes or starts a worker if there is work, and unlocks. Each worker does the same before it runs
-  /// a job. If the system refuses a thread, the calling thread runs all jobs that are ready.
+  /// a job. A worker that releases followers wakes none: it takes the next job itself. If the system
+  /// refuses a thread, the calling thread runs all jobs that are ready.
   void wake(base::Lock lock) noexcept;
   /// Runs a queued job on the calling thread if there is room. Returns whether it did, without
   /// `lock` then.
   bool run_if_room(base::Lock& lock, Record& record) noexcept;
-  /// Returns whether workers that look for work next take all jobs that are ready.
+  /// Returns whether workers that return from jobs take all jobs that are ready.
   bool take_all_locked() noexcept { return queue_.ready().count() <= crew_.returning(); }
   /// Makes room for one more job, while a job waits for one of this queue. `by` is 1 or -1.
   void add_room(int by) noexcept;
@@ -59,11 +60,6 @@ class Workers {
   bool detach(Record& record, const device::TimelinePoint& point) noexcept;
   /// Runs a member of a batch alone. Only from now on it counts as committed to its place.
   void run_member(Record& record) noexcept;
-  /// Takes a job that settles, whose state was `from`, from the queue. If the thread is a worker, it
-  /// takes the next job: the first of the followers, if they are next.
-  void leave(Record& record, State from, const Settled& job) noexcept;
-  /// Has another worker take the next job: this thread has other things to do first.
-  void call_other() noexcept;
 
   /// Has all threads notice that the queue refuses jobs.
   void close() noexcept;
