@@ -67,12 +67,19 @@ TEST_CASE("some jobs of a kind are timed by the clock of their device, or else b
 TEST_CASE("jobs that share a submission are not timed", "[scheduler][times]") {
   const Scripted device = scripted("cuda:0");
   device->give_clock(7us);
+  ManualClock clock;  // a batch ends with the work of a millisecond
   Scheduler scheduler = test::scheduler_of(
-      {device}, {.committed_per_lane = 1, .batch_limit = test::shares_submissions}, {.lanes_per_device = 1});
+      {device}, {.committed_per_lane = 1, .batch_limit = test::shares_submissions, .clock = &clock},
+      {.lanes_per_device = 1});
   std::vector<float> x(100, 1.0f);
   const auto kernel = test::host_scale();
   const Call call = kernel(x, 1.0f);
-  run(scheduler, call, 1);
+  device->hold();
+  Ticket known = scheduler.submit(call);
+  test::await([&] { return device->held() == 1; });
+  clock.advance(1us);
+  device->release();
+  REQUIRE(known.wait(Deadline(60s)));
   device->hold();
   Ticket first = scheduler.submit(call);
   test::await([&] { return device->held() == 1; });
