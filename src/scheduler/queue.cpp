@@ -236,7 +236,9 @@ std::shared_ptr<Record> Queue::end_callback_locked(Record& record) noexcept {
 /// Counts a job that settles, or waits again, as a job that runs no longer.
 void Queue::end_active_locked(Record& record) noexcept {
   active_.remove(record);
-  if (std::exchange(record.is_committed, false)) ready_.places().uncommit(record.place);
+  // Of a job on wye's threads, the place is free once its thread has left it.
+  if (std::exchange(record.is_committed, false) && record.place != on_threads)
+    ready_.places().uncommit(record.place);
 }
 
 /// Counts a job that waits no longer.

@@ -83,8 +83,12 @@ class Queue {
   void note_memory_wait_locked() noexcept { ledger_.note_memory_wait(); }
   /// Takes a job that settles, whose state was `from`.
   void leave(Record& record, State from, const Settled& job) noexcept;
-  /// Counts a job, for which `commit_locked` was called, as a job that no thread runs any more.
-  void end_run_locked() noexcept { --runs_; }
+  /// Counts a job, for which `commit_locked` was called at `place`, as a job that no thread runs any
+  /// more.
+  void end_run_locked(std::uint16_t place) noexcept {
+    --runs_;
+    if (place == on_threads) ready_.places().uncommit(place);
+  }
   /// Returns the number of jobs that have started and that a thread has not left.
   std::uint32_t runs_locked() const noexcept { return runs_; }
   /// Counts a thread that may hold a job beyond those of `runs_locked`. `threads` is 1 or -1.

@@ -72,9 +72,9 @@ enum class Progress : std::uint8_t {
 struct Active {
   bool is_unattended = false;   ///< abandoned in flight, and no worker waits for it yet
   bool counts_for_tag = false;  ///< as one of the running jobs of its tag
-  bool is_committed = false;  ///< to its place, until it settles; a job of a batch shares that of its leader
-  bool is_due = false;        ///< it counts as running, and starts when its stage ends
-  std::uint32_t flight = 0;   ///< the number of its last submission that no thread waited for
+  bool is_committed = false;    ///< to its place; a job of a batch shares that of its leader
+  bool is_due = false;          ///< it counts as running, and starts when its stage ends
+  std::uint32_t flight = 0;     ///< the number of its last submission that no thread waited for
   std::uint32_t callbacks = 0;  ///< pending ones of all its flights: a late one may follow a next flight
   TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
   Record* active_previous = nullptr;    ///< neighbours in the list of running jobs

@@ -108,7 +108,7 @@ Instant Runner::settle(Record& record, State from, std::optional<Error> error) n
   record.settled_at = error || record.ended == Instant() ? parts_.clock.now() : record.ended;
   record.error = std::move(error);
   const Settled job = settled(record, from);
-  if (record.time_row && from == State::running && !record.error && !record.has_failed)
+  if (from == State::running && record.time_row && !record.error && !record.has_failed)
     note_times(parts_.times, *record.time_row, record);
   parts_.recent.add(job);
   queue_.leave(record, from, job);

@@ -56,6 +56,7 @@ void Workers::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool 
 /// Runs a job that counts as running on this thread. `lock` is held before and after.
 void Workers::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
                         Instant& now) noexcept {
+  const std::uint16_t place = record->place;
   record->run_by = this_thread();
   if (is_worker && record->may_share && !record->attempt) queue_.take_batch_locked(*record);
   if (is_worker)
@@ -67,14 +68,14 @@ void Workers::run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool i
   record.reset();
   --jobs_on_this_thread;
   lock = queue_.hold();
-  end_run_locked(progress);
+  end_run_locked(place, progress);
 }
 
 /// Notes that this thread runs a job, for which `Queue::commit_locked` was called, no longer.
-void Workers::end_run_locked(Progress progress) noexcept {
+void Workers::end_run_locked(std::uint16_t place, Progress progress) noexcept {
   crew_.end_return();
   if (progress == Progress::in_flight) return queue_.add_user_locked(-1);  // `detach` has counted this thread
-  queue_.end_run_locked();
+  queue_.end_run_locked(place);
   stopped_.wake_all();
   if (queue_.is_closing_locked()) crew_.wake_all();  // workers end with the last job in flight
   queue_.add_user_locked(0);
@@ -133,7 +134,7 @@ void Workers::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& n
   }
   if (std::exchange(record->is_due, false)) {
     if (record->advance(State::staging, State::running)) return run_begun(lock, std::move(record), true, now);
-    return queue_.end_run_locked();  // abandoned
+    return queue_.end_run_locked(record->place);  // abandoned
   }
   if (!record->advance(State::staging, State::queued)) return;  // abandoned
   if (queue_.is_closing_locked() && !error)
@@ -169,12 +170,13 @@ bool Workers::run_if_room(base::Lock& lock, Record& record) noexcept {
   --jobs_on_this_thread;
   if (nested) return queue_.end_use(), true;
   lock = queue_.hold();
-  end_run_locked(progress);
+  end_run_locked(*place, progress);
   wake(std::move(lock));
   return true;
 }
 
 void Workers::run_member(Record& record) noexcept {
+  const std::uint16_t place = record.place;
   {
     const base::Lock lock = queue_.hold();
     queue_.commit_locked(record);
@@ -182,7 +184,7 @@ void Workers::run_member(Record& record) noexcept {
   Instant now;
   const Progress progress = runner_.run(record, true, now);
   const base::Lock lock = queue_.hold();
-  end_run_locked(progress);
+  end_run_locked(place, progress);
 }
 
 bool Workers::requeue(Record& record, std::uint16_t line) noexcept {

@@ -72,7 +72,7 @@ class Workers {
   bool call_locked() noexcept;
   void run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
   void run_begun(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker, Instant& now) noexcept;
-  void end_run_locked(Progress progress) noexcept;
+  void end_run_locked(std::uint16_t place, Progress progress) noexcept;
   void stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept;
   void work() noexcept;
   bool leave_to_worker_locked(std::shared_ptr<Record> record) noexcept;
