@@ -232,20 +232,25 @@ void Core::submit(std::span<const std::shared_ptr<Record>> records) noexcept {
   for (std::size_t i = 0; i < records.size(); ++i)
     if (!records[i]->is_settled) errors[i] = examine(*records[i]);
   base::Lock lock = queue_.hold();
+  std::size_t begun = 0;  // records before it run, wait for others, or have settled
+  const auto begin_up_to = [&](std::size_t end) {
+    workers_.wake(std::move(lock));
+    for (; begun < end; ++begun)
+      if (is_left[begun] && !wait_or_settle(records[begun], std::move(errors[begun])))
+        push(queue_.hold(), records[begun]);
+  };
   for (std::size_t i = 0; i < records.size(); ++i) {
     Record& record = *records[i];
     if (record.is_settled) continue;
-    if (queue_.is_full_locked()) {  // it may wait for jobs before it
-      workers_.wake(std::move(lock));
+    if (queue_.is_full_locked()) {  // it may wait until those before it have run
+      begin_up_to(i);
       lock = queue_.hold();
     }
     errors[i] = order(lock, record, !runs_job(), std::move(errors[i]));
     if (!errors[i] && !record.follows()) errors[i] = queue_.add_locked(records[i]);
     is_left[i] = errors[i] || record.follows();
   }
-  workers_.wake(std::move(lock));
-  for (std::size_t i = 0; i < records.size(); ++i)
-    if (is_left[i] && !wait_or_settle(records[i], std::move(errors[i]))) push(queue_.hold(), records[i]);
+  begin_up_to(records.size());
 }
 
 Result<Outcome> Core::run_here(const std::shared_ptr<Record>& record) {

@@ -82,6 +82,17 @@ TEST_CASE("jobs that are submitted together wait for room, are refused, or drop 
     CHECK(wait_all(tickets));
     for (const auto& x : values) CHECK(x == std::vector<float>(2, 2.0f));
   }
+  SECTION("they wait, and follow each other") {
+    Runtime runtime = open(WhenFull::wait);
+    auto x = runtime.array(std::vector<float>(5, 1.0f));
+    std::vector<Job> jobs;
+    for (int i = 0; i < 100; ++i) jobs.push_back(test::host_scale()(x, i % 2 == 0 ? 2.0f : 0.5f));
+    auto tickets = runtime.submit(jobs);
+    CHECK(wait_all(tickets));
+    const auto read = x.read();
+    REQUIRE(read);
+    for (const float value : *read) CHECK(value == 1.0f);
+  }
   SECTION("those beyond the limit are refused") {
     Runtime runtime = open(WhenFull::refuse);
     test::Latch latch;
