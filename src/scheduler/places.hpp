@@ -54,12 +54,6 @@ class Places {
     const Place& here = all_[place];
     return !here.pause.until && here.committed < here.limit + (place == on_threads ? blocked_ : 0);
   }
-  /// Returns whether a further job may run at any place.
-  bool has_room() const noexcept {
-    for (std::uint16_t p = 0; p < size(); ++p)
-      if (has_room(p)) return true;
-    return false;
-  }
   /// Returns whether a job that may run at two equal places runs at `a`: fewer jobs run there, then
   /// less memory is in use there, then it was least recently used.
   bool comes_before(std::uint16_t a, std::uint16_t b) const noexcept;

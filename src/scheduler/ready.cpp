@@ -43,12 +43,10 @@ void Ready::push(std::shared_ptr<Waiting> job) {
     ++line.expected[level].jobs;
     line.expected[level].run_time += job->expected;
   }
-  Heap& heap = (job->is_staged ? staged_[job->place] : line.jobs)[level];
-  if (const std::size_t all = heap.size() + line.held + 1; heap.capacity() < all) heap.reserve(2 * all);
-  heap.push_back(
-      {.due = job->due, .sequence = job->sequence, .number = ++job->entries, .job = std::move(job)});
+  Entries& jobs = (job->is_staged ? staged_[job->place] : line.jobs)[level];
+  jobs.reserve(line.held + 1);  // those that return from the list of their tag find room
+  jobs.push({.due = job->due, .sequence = job->sequence, .number = ++job->entries, .job = std::move(job)});
   entries_.add(level, 1);
-  std::push_heap(heap.begin(), heap.end(), later);
 }
 
 void Ready::push_returned(std::shared_ptr<Waiting> job) noexcept {
@@ -67,20 +65,9 @@ std::shared_ptr<Waiting> Ready::pop_returned() noexcept {
   return std::move(returned->self_listed);
 }
 
-std::shared_ptr<Waiting> Ready::remove(Heap& heap, Heap::iterator entry) noexcept {
-  std::shared_ptr<Waiting> job = std::move(entry->job);
-  const bool is_last = entry + 1 == heap.end();
-  heap.erase(entry);
-  if (!is_last) std::make_heap(heap.begin(), heap.end(), later);
-  entries_.add(level_of(*job), -1);
-  return job;
-}
-
 /// Removes the entry of a job that was found.
 std::shared_ptr<Waiting> Ready::pop_entry(const Found& found) noexcept {
-  if (!found.is_last) std::pop_heap(found.heap->begin(), found.heap->end(), later);
-  std::shared_ptr<Waiting> job = std::move(found.heap->back().job);
-  found.heap->pop_back();
+  std::shared_ptr<Waiting> job = found.is_last ? found.jobs->pop_back() : found.jobs->pop_front();
   entries_.add(level_of(*job), -1);
   return job;
 }
@@ -88,13 +75,13 @@ std::shared_ptr<Waiting> Ready::pop_entry(const Found& found) noexcept {
 /// Takes a job that was found, to run it (`runs`) or to stage it. Null if another thread has run or
 /// cancelled it, or if its tag is full: it is set aside then.
 std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexcept {
-  const Heap& heap = *found.heap;
-  if ((found.is_last ? heap.back() : heap.front()).is_stale()) {
+  const Entries& jobs = *found.jobs;
+  if ((found.is_last ? jobs.back() : jobs.front()).is_stale()) {
     Found stale = found;
     do {  // threads that wait for their jobs leave many
       if (TagState* const tag = pop_entry(stale)->tag_state) release_held(*tag);
       stale.is_last = false;
-    } while (!heap.empty() && heap.front().is_stale());
+    } while (!jobs.empty() && jobs.front().is_stale());
     return nullptr;
   }
   std::shared_ptr<Waiting> job = pop_entry(found);
@@ -112,12 +99,12 @@ std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexce
   return job;
 }
 
-/// Returns the heap with the next job of a place in one level; null if there is none. A job that is
+/// Returns the jobs of one level of which the first is the next one of a place; null if there is none. A job that is
 /// staged on an equal device without room comes after all others.
-Ready::Heap* Ready::first_in(std::uint16_t place, std::size_t level) noexcept {
-  Heap* first = nullptr;
-  const auto look = [&](Heap& heap) {
-    if (!heap.empty() && (!first || later(first->front(), heap.front()))) first = &heap;
+Entries* Ready::first_in(std::uint16_t place, std::size_t level) noexcept {
+  Entries* first = nullptr;
+  const auto look = [&](Entries& jobs) {
+    if (!jobs.empty() && (!first || first->front().runs_after(jobs.front()))) first = &jobs;
   };
   const Places::Place& here = places_[place];
   look(lines_[place].jobs[level]);
@@ -128,7 +115,7 @@ Ready::Heap* Ready::first_in(std::uint16_t place, std::size_t level) noexcept {
   look(lines_[line].jobs[level]);
   if (first) return first;
   each_place(static_cast<std::uint16_t>(line), [&](std::uint16_t other) {
-    Heap& staged = staged_[other][level];
+    Entries& staged = staged_[other][level];
     if (other == place || staged.empty() || places_.has_room(other)) return;
     const Waiting& job = *staged.front().job;
     if (job.line == line && job.state != State::staging) look(staged);
@@ -144,9 +131,9 @@ Ready::Found Ready::first_of(const Firsts& firsts) const noexcept {
   Instant least;
   for (std::size_t level = 0; level < levels; ++level) {
     const Found& one = firsts[level];
-    if (!one.heap) continue;
-    const Instant rank = one.heap->front().job->submitted + static_cast<std::int64_t>(level) * aging_;
-    if (next.heap && rank >= least) continue;
+    if (!one.jobs) continue;
+    const Instant rank = one.jobs->front().job->submitted + static_cast<std::int64_t>(level) * aging_;
+    if (next.jobs && rank >= least) continue;
     next = one;
     least = rank;
   }
@@ -161,19 +148,20 @@ Ready::Found Ready::first_for(std::uint16_t place) noexcept {
 
 /// Returns the next job to run; none if no job may run.
 Ready::Found Ready::next() noexcept {
-  if (count() == 0 || !places_.has_room()) return {};
+  if (count() == 0) return {};
   Firsts firsts{};
-  for (std::size_t level = 0; level < levels; ++level) {
-    if (!entries_.has(level)) continue;
-    Found& first = firsts[level];
-    for (std::uint16_t p = 0; p < places_.size(); ++p) {
-      Heap* const heap = places_.has_room(p) ? first_in(p, level) : nullptr;
-      if (!heap || (first.heap && first.heap != heap && !later(first.heap->front(), heap->front()))) continue;
-      if (first.heap != heap || places_.comes_before(p, first.place)) first = {heap, p};
+  for (std::uint16_t p = 0; p < places_.size(); ++p) {
+    if (!places_.has_room(p)) continue;
+    for (std::size_t level = 0; level < levels; ++level) {
+      Entries* const jobs = entries_.has(level) ? first_in(p, level) : nullptr;
+      Found& first = firsts[level];
+      if (!jobs || (first.jobs && first.jobs != jobs && !first.jobs->front().runs_after(jobs->front())))
+        continue;
+      if (first.jobs != jobs || places_.comes_before(p, first.place)) first = {jobs, p};
     }
   }
   const Found found = first_of(firsts);
-  return found.heap ? found : next_to_move();
+  return found.jobs ? found : next_to_move();
 }
 
 /// Returns a job that waits for other devices, for a device with room that has no job.
@@ -186,36 +174,36 @@ Ready::Found Ready::next_to_move() noexcept {
         if ((here.unlike >> (from - 1) & 1) == 0) continue;
         const std::uint16_t group = places_[from].group;
         if (from == group)
-          if (const Found found = move_from(lines_[most_places_ + group].jobs[level], group, to); found.heap)
+          if (const Found found = move_from(lines_[most_places_ + group].jobs[level], group, to); found.jobs)
             return found;
-        if (const Found found = move_from(staged_[from][level], group, to); found.heap) return found;
+        if (const Found found = move_from(staged_[from][level], group, to); found.jobs) return found;
       }
   }
   return {};
 }
 
-/// Returns a job of a heap, of the devices of `group`, that another device takes. An entry of a job
+/// Returns a job of some, of the devices of `group`, that another device takes. An entry of a job
 /// that has settled is returned too: it is dropped.
-Ready::Found Ready::move_from(Heap& heap, std::uint16_t group, std::uint16_t to) noexcept {
-  if (heap.empty()) return {};
-  if (heap.front().is_stale()) return {&heap, to};
+Ready::Found Ready::move_from(Entries& jobs, std::uint16_t group, std::uint16_t to) noexcept {
+  if (jobs.empty()) return {};
+  if (jobs.front().is_stale()) return {&jobs, to};
   const auto line = static_cast<std::uint16_t>(most_places_ + group);
   Wait wait{.at_a_time = at_a_time(line)};
-  std::size_t jobs = 0, may_stage = 0;
+  std::size_t waiting = 0, may_stage = 0;
   for (std::size_t level = 0; level < levels; ++level) {
-    jobs += lines_[line].jobs[level].size();
+    waiting += lines_[line].jobs[level].size();
     wait.before += lines_[line].expected[level].run_time;
   }
   each_place(line, [&](std::uint16_t p) { may_stage += places_[p].staged_limit - places_[p].staged; });
-  wait.is_long = jobs > may_stage;
+  wait.is_long = waiting > may_stage;
   const auto move_of = [&](const Entry& entry) {
     const Waiting& job = *entry.job;
     if (job.state != State::queued || (job.movable >> (to - 1) & 1) == 0) return Move::none;
     wait.run = job.mean_time();
     return decide_move(wait, times_.find(job.kind(places_[to].group)).held.mean);
   };
-  if (move_of(heap.front()) == Move::first) return {&heap, to};
-  if (heap.back().is_stale() || move_of(heap.back()) != Move::none) return {&heap, to, true};
+  if (move_of(jobs.front()) == Move::first) return {&jobs, to};
+  if (jobs.back().is_stale() || move_of(jobs.back()) != Move::none) return {&jobs, to, true};
   return {};
 }
 
@@ -225,20 +213,20 @@ Ready::Found Ready::next_to_stage() noexcept {
   for (std::uint16_t p = on_threads + 1; p < places_.size(); ++p) {
     const Places::Place& here = places_[p];
     if (here.staged >= here.staged_limit || here.pause.until || places_.has_room(p)) continue;
-    if (best.heap && places_[best.place].staged <= here.staged) continue;
+    if (best.jobs && places_[best.place].staged <= here.staged) continue;
     Firsts firsts{};
     for (std::size_t level = 0; level < levels; ++level) {
-      Heap& own = lines_[p].jobs[level];
-      Heap& shared = lines_[most_places_ + here.group].jobs[level];
-      Heap* first = own.empty() ? nullptr : &own;
+      Entries& own = lines_[p].jobs[level];
+      Entries& shared = lines_[most_places_ + here.group].jobs[level];
+      Entries* first = own.empty() ? nullptr : &own;
       if (here.shares && !here.refusal.until && !shared.empty() &&
-          (!first || later(first->front(), shared.front())))
+          (!first || first->front().runs_after(shared.front())))
         first = &shared;
       firsts[level] = {first, p};
     }
     const Found found = first_of(firsts);
-    if (!found.heap) continue;
-    const Waiting& job = *found.heap->front().job;
+    if (!found.jobs) continue;
+    const Waiting& job = *found.jobs->front().job;
     if (job.uses_arrays || job.kernels != here.prepared) best = found;
   }
   return best;
@@ -255,32 +243,34 @@ void Ready::stage(std::shared_ptr<Waiting> job) {
 std::shared_ptr<Waiting> Ready::take_last(const Waiting& job) noexcept {
   const std::size_t own = level_of(job);
   for (std::size_t level = levels; level-- > own;) {
-    Heap* heap = nullptr;
-    Heap::iterator last;
-    each_heaps([&](Heaps& of) {
-      for (auto there = of[level].begin(); there != of[level].end(); ++there) {
-        if (there->job->state == State::staging || (heap && !later(*there, *last))) continue;
-        heap = &of[level];
-        last = there;
-      }
+    Entries* jobs = nullptr;
+    const Entry* last = nullptr;
+    each_levels([&](Levels& of) {
+      of[level].each([&](const Entry& entry) {
+        if (entry.job->state == State::staging || (last && !entry.runs_after(*last))) return;
+        jobs = &of[level];
+        last = &entry;
+      });
     });
-    if (heap && (level > own || next_due(job) < last->due)) return remove(*heap, last);
+    if (!last || (level == own && next_due(job) >= last->due)) continue;
+    entries_.add(level, -1);
+    return jobs->remove(*last);
   }
   return nullptr;
 }
 
 std::shared_ptr<Waiting> Ready::take_any() noexcept {
   std::shared_ptr<Waiting> any;
-  each_heaps([&](Heaps& of) {
-    for (Heap& heap : of)
-      if (!any && !heap.empty()) any = remove(heap, heap.end() - 1);
+  each_levels([&](Levels& of) {
+    for (Entries& jobs : of)
+      if (!any && !jobs.empty()) any = pop_entry({.jobs = &jobs, .is_last = true});
   });
   TagState* const tag = any ? nullptr : tags_.with_held();
   return tag ? take_held(*tag) : any;
 }
 
 bool Ready::has_work(bool may_stage) noexcept {
-  return has_returned() || next().heap || (may_stage && next_to_stage().heap);
+  return has_returned() || next().jobs || (may_stage && next_to_stage().jobs);
 }
 
 std::size_t Ready::jobs_per_lane(std::uint16_t place) const noexcept {
@@ -289,8 +279,8 @@ std::size_t Ready::jobs_per_lane(std::uint16_t place) const noexcept {
   std::size_t free = here.limit - std::min(here.limit, here.committed - 1);
   if (free == 0) return 1;
   std::size_t jobs = 1;
-  const auto add = [&](const Heaps& heaps) {
-    for (const Heap& heap : heaps) jobs += heap.size();
+  const auto add = [&](const Levels& of) {
+    for (const Entries& level : of) jobs += level.size();
   };
   add(lines_[place].jobs);
   add(staged_[place]);
@@ -316,13 +306,12 @@ std::optional<std::uint16_t> Ready::find_room(const Waiting& job) const noexcept
 
 void Ready::leave(Waiting& job) noexcept {
   expect_no_more(job);
-  Heap& heap = (job.is_staged ? staged_[job.place] : lines_[job.line].jobs)[level_of(job)];
+  Entries& jobs = (job.is_staged ? staged_[job.place] : lines_[job.line].jobs)[level_of(job)];
   // Often it is the next one or was added last. Otherwise `take` drops its entry.
-  if (!heap.empty() && (heap.front().job.get() == &job || heap.back().job.get() == &job)) {
-    if (heap.front().job.get() == &job) std::pop_heap(heap.begin(), heap.end(), later);
-    heap.pop_back();
-    entries_.add(level_of(job), -1);
-  }
+  if (!jobs.empty() && jobs.front().job.get() == &job)
+    pop_entry({.jobs = &jobs});
+  else if (!jobs.empty() && jobs.back().job.get() == &job)
+    pop_entry({.jobs = &jobs, .is_last = true});
   if (std::exchange(job.is_staged, false)) --places_[job.place].staged;
 }
 
@@ -397,16 +386,15 @@ Ready::Expected Ready::before(const Waiting& job) const noexcept {
   }
   if (order_ == JobOrder::first_submitted) return before;
   const Instant due = next_due(job);  // some jobs of its priority run after it
-  const auto subtract = [&](const Heap& heap) {
-    for (const Entry& other : heap)
-      if (other.job->line == job.line && other.due > due && !other.is_old() &&
-          other.job->expected != Duration::zero()) {
-        --before.jobs;
-        before.run_time -= other.job->expected;
-      }
+  const auto subtract = [&](const Entry& other) {
+    if (other.job->line != job.line || other.due <= due || other.is_old() ||
+        other.job->expected == Duration::zero())
+      return;
+    --before.jobs;
+    before.run_time -= other.job->expected;
   };
-  subtract(lines_[job.line].jobs[own]);
-  each_place(job.line, [&](std::uint16_t p) { subtract(staged_[p][own]); });
+  lines_[job.line].jobs[own].each(subtract);
+  each_place(job.line, [&](std::uint16_t p) { staged_[p][own].each(subtract); });
   return before;
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "scheduler/entries.hpp"
 #include "scheduler/places.hpp"
 #include "scheduler/tags.hpp"
 #include "scheduler/time_book.hpp"
@@ -75,8 +76,8 @@ class Ready {
   std::shared_ptr<Waiting> pop_for(const Waiting& leader, MayJoin may_join) noexcept {
     return take(true, [&]() -> Found {
       const Found found = first_for(leader.place);
-      if (!found.heap) return {};
-      const Waiting& next = *found.heap->front().job;
+      if (!found.jobs) return {};
+      const Waiting& next = *found.jobs->front().job;
       const State state = next.state;
       if (state == State::staging) return {};
       return state != State::queued || may_join(next) ? found : Found{};  // a job that has settled is skipped
@@ -131,43 +132,22 @@ class Ready {
   std::uint32_t at_a_time(std::uint16_t line) const noexcept;
 
  private:
-  /// A job in a line, with its keys, because jobs are scattered over memory.
-  struct Entry {
-    Instant due;  // its `start_by`, if that decides the order within a priority
-    std::uint64_t sequence;
-    std::uint32_t number;  // of the job's entries
-    std::shared_ptr<Waiting> job;
-
-    /// A job that ran without being taken out (`Workers::run_if_room`), and then returned to a line,
-    /// has an old entry too.
-    bool is_old() const noexcept { return number != job->entries; }
-    /// Returns whether its job has settled or runs.
-    bool is_stale() const noexcept {
-      const State state = job->state;
-      return is_old() || (state != State::queued && state != State::staging);
-    }
-  };
-  /// Orders a heap of jobs of one priority: the next one to run is on top.
-  static constexpr auto later = [](const Entry& a, const Entry& b) {
-    return a.due != b.due ? a.due > b.due : a.sequence > b.sequence;
-  };
-  using Heap = std::vector<Entry>;
   static constexpr std::size_t levels = EntryCounts::levels;
-  using Heaps = std::array<Heap, levels>;
+  using Levels = std::array<Entries, levels>;  // the highest priority first
   static std::size_t level_of(const Waiting& job) noexcept {
     return levels - 1 - static_cast<std::size_t>(job.priority);
   }
   /// Jobs that wait for the same places.
   struct Line {
-    Heaps jobs;
+    Levels jobs;
     std::array<Expected, levels> expected;
     std::size_t held = 0;  // jobs that left it and return once fewer jobs of their tag run
   };
-  /// The next job of a heap, and its place.
+  /// The next job of some, and its place.
   struct Found {
-    Heap* heap = nullptr;
+    Entries* jobs = nullptr;
     std::uint16_t place = on_threads;
-    bool is_last = false;  // in the heap: see `next_to_move`
+    bool is_last = false;  // of them: see `next_to_move`
   };
   using Firsts = std::array<Found, levels>;
 
@@ -176,21 +156,20 @@ class Ready {
   std::shared_ptr<Waiting> pop_entry(const Found& found) noexcept;
   template <class Find>
   std::shared_ptr<Waiting> take(bool runs, Find find) noexcept {
-    for (Found found = find(); found.heap; found = find())
+    for (Found found = find(); found.jobs; found = find())
       if (auto job = take_found(found, runs)) return job;
     return nullptr;
   }
   void hold(std::shared_ptr<Waiting> job) noexcept;
-  std::shared_ptr<Waiting> remove(Heap& heap, Heap::iterator entry) noexcept;
   /// Returns the group of the places that take jobs of a line.
   std::uint16_t group_of(std::uint16_t line) const noexcept {
     return line < most_places_ ? places_[line].group : static_cast<std::uint16_t>(line - most_places_);
   }
-  Heap* first_in(std::uint16_t place, std::size_t level) noexcept;
+  Entries* first_in(std::uint16_t place, std::size_t level) noexcept;
   Found first_for(std::uint16_t place) noexcept;
   Found next() noexcept;
   Found next_to_move() noexcept;
-  Found move_from(Heap& heap, std::uint16_t group, std::uint16_t to) noexcept;
+  Found move_from(Entries& jobs, std::uint16_t group, std::uint16_t to) noexcept;
   Found next_to_stage() noexcept;
   Found first_of(const Firsts& firsts) const noexcept;
   void expect_no_more(Waiting& job) noexcept;
@@ -201,9 +180,9 @@ class Ready {
     for (std::uint16_t p = 1; p < places_.size(); ++p)
       if (places_[p].shares && most_places_ + places_[p].group == line) f(p);
   }
-  /// Calls `f` with the heaps of all jobs.
+  /// Calls `f` with all jobs, as `Levels`.
   template <class F>
-  void each_heaps(F f) {
+  void each_levels(F f) {
     for (std::uint16_t p = 0; p < places_.size(); ++p) {
       f(lines_[p].jobs);
       f(staged_[p]);
@@ -218,8 +197,8 @@ class Ready {
   const std::size_t most_places_;
   TimeBook& times_;
   Places places_;
-  std::vector<Line> lines_;    // of places; then the shared ones, by group
-  std::vector<Heaps> staged_;  // by place
+  std::vector<Line> lines_;     // of places; then the shared ones, by group
+  std::vector<Levels> staged_;  // by place
   Tags tags_;
   EntryCounts entries_;
   Waiting* first_returned_ = nullptr;

@@ -47,7 +47,7 @@ struct Waiting {
   std::uint16_t line = on_threads;  ///< of the places that it waits for
   /// It runs here, or is staged here. `on_threads` while it waits in a line of several devices.
   std::uint16_t place = on_threads;
-  std::uint32_t entries = 0;   ///< made for it in lines: see `Ready::Entry`
+  std::uint32_t entries = 0;   ///< made for it in lines: see `Entry`
   bool is_staged = false;      ///< one of the staged jobs of `place`
   std::uint64_t sequence = 0;  ///< in the order of submission
   std::uint64_t kernels = 0;   ///< `number_of_kernels`
