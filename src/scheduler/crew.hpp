@@ -29,16 +29,17 @@ std::uint32_t this_thread() noexcept;
 /// Threads: under the mutex of its scheduler, but for `wake`.
 class Crew {
  public:
-  /// Has a worker take work. `has_work()` is called only if none is about to look for work; even if
-  /// it returns false, a worker has to park if `needs_watch`: it notices when time passes. A new
-  /// worker, of which there are at most `most`, runs `work`. Returns whether the caller is to
+  /// Has a worker take work. `has_work()` is called only if a worker could take it and none is about
+  /// to look for work; even if it returns false, a worker has to park if `needs_watch`: it notices
+  /// when time passes. A new worker, of which there are at most `most`, runs `work`. Returns whether the caller is to
   /// call `wake` once it has released the mutex.
   template <class HasWork, class Work>
   bool call(HasWork has_work, bool needs_watch, std::size_t most, Work work) noexcept {
     if (is_waking_ || spinning_ > 0 || returning_ > 0) return false;
+    if (parked_ == 0 && workers_.size() >= most) return false;
     if (!has_work() && (!needs_watch || parked_ > 0)) return false;
     if (parked_ > 0) return is_waking_ = true;
-    if (workers_.size() < most) start(std::move(work));
+    start(std::move(work));
     return false;
   }
   /// Returns the same if a worker is parked for longer than `until`.

@@ -91,29 +91,41 @@ void Workers::work() noexcept {
   };
   const auto has_work = [&] { return is_closed() || crew_.is_waking() || has_work_locked(); };
   const auto* const manual = dynamic_cast<const ManualClock*>(&parts_.clock);
-  Instant now;  // when the job before ended, unless the thread has waited since
+  Instant now;           // when the job before ended, unless the thread has waited since
+  bool has_run = false;  // a job since it parked
   for (;;) {
-    if (!has_work()) {
-      now = {};
-      crew_.spin(lock, [&] { return ready.count() > 0; });
-    }
-    const ManualClock* const wakes_it = active.in_flight() > 0 ? manual : nullptr;
-    crew_.park(lock, std::min(ready.first_resume(), active.first_expiry()), wakes_it,
-               [&] { return has_work() || (wakes_it && active.has_expired(parts_.clock)); });
     active.return_expired(parts_.clock, ready);
     if (ready.places().has_pauses()) ready.resume_due(Clock::steady().now());
     if (is_closed()) return;
     queue_.add_user_locked(1);
-    if (ready.has_returned()) {
-      run_popped(lock, std::static_pointer_cast<Record>(ready.pop_returned()), true, now);
-    } else if (auto record = queue_.pop_locked()) {
-      run_popped(lock, std::move(record), true, now);
-    } else if (auto next = queue_.is_staging_locked() ? nullptr : ready.pop_to_stage()) {
-      now = {};
-      stage(lock, std::static_pointer_cast<Record>(std::move(next)), now);
-    }
+    const bool found = run_next(lock, now);
     queue_.add_user_locked(-1);
+    has_run |= found;
+    if (found) continue;
+    now = {};
+    // A worker that was woken for a job that another thread has taken parks at once.
+    if (std::exchange(has_run, false)) crew_.spin(lock, [&] { return ready.count() > 0; });
+    const ManualClock* const wakes_it = active.in_flight() > 0 ? manual : nullptr;
+    crew_.park(lock, std::min(ready.first_resume(), active.first_expiry()), wakes_it,
+               [&] { return has_work() || (wakes_it && active.has_expired(parts_.clock)); });
   }
+}
+
+/// Runs or stages the next job, if there is one. `lock` is held before and after. `now`: as that of
+/// `run_popped`.
+bool Workers::run_next(base::Lock& lock, Instant& now) noexcept {
+  Ready& ready = queue_.ready();
+  if (ready.has_returned()) {
+    run_popped(lock, std::static_pointer_cast<Record>(ready.pop_returned()), true, now);
+  } else if (auto record = queue_.pop_locked()) {
+    run_popped(lock, std::move(record), true, now);
+  } else if (auto next = queue_.is_staging_locked() ? nullptr : ready.pop_to_stage()) {
+    now = {};
+    stage(lock, std::static_pointer_cast<Record>(std::move(next)), now);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 /// Prepares the device of a job that waits for a lane. It keeps its place in the queue meanwhile:

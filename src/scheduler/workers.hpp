@@ -75,6 +75,7 @@ class Workers {
   void end_run_locked(std::uint16_t place, Progress progress) noexcept;
   void stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& now) noexcept;
   void work() noexcept;
+  bool run_next(base::Lock& lock, Instant& now) noexcept;
   bool leave_to_worker_locked(std::shared_ptr<Record> record) noexcept;
 
   Parts& parts_;
