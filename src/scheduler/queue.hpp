@@ -32,6 +32,8 @@ class Queue {
   base::Lock hold() const noexcept { return base::lock_soon(mutex_); }
   Ready& ready() noexcept { return ready_; }
   ActiveJobs& active() noexcept { return active_; }
+  /// Returns the number of jobs that wait for a place or have returned from one. Some may have settled.
+  std::size_t count_ready() const noexcept { return ready_.count(); }
   /// Adds the places of devices that a table has added.
   void add_places(const Table& table) noexcept;
 

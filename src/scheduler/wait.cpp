@@ -96,14 +96,18 @@ Result<Outcome> Core::wait(Record& record, Deadline deadline) {
   if (record.is_settled) return record.result();
   const Instant until = deadline.at(parts_.clock);
   // A thread without a deadline runs the job itself, unless a worker is about to.
+  bool is_left = false;
   if (deadline.is_never() && record.state == State::queued) {
     base::Lock lock = queue_.hold();
-    if (runs_job() || !workers_.take_all_locked()) workers_.run_if_room(lock, record);
+    is_left = !runs_job() && workers_.take_all_locked();
+    if (!is_left) workers_.run_if_room(lock, record);
   }
   if (record.is_settled) return record.result();
   const auto is_settled = [&] { return record.is_settled.load(); };
   const Instant start_by = record.start_by;
-  if (until > parts_.clock.now()) (void)base::seen_before_parking(is_settled);
+  // A worker with more jobs to run ends several of them before a parked thread is awake.
+  if (!is_left && queue_.count_ready() == 0 && until > parts_.clock.now())
+    (void)base::seen_before_parking(is_settled);
   const YieldedSlot slot(*this);
   Parking& parking = record.parking();
   base::Lock lock(parking.mutex);
