@@ -146,20 +146,16 @@ std::vector<QualificationReport> Runtime::qualifications() const {
 
 Metrics Runtime::metrics() const {
   if (base::state_of(state_->pool)->origin().is_inherited()) return {};
-  std::vector<Monitoring> devices;  // calls drivers, so before any lock
-  for (const Device& device : state_->pool.devices()) devices.push_back(device.monitor());
-  // Locks all three rooms. They never take each other's locks, so this order cannot deadlock.
-  const auto& core = *base::state_of(state_->scheduler);
+  Metrics metrics;
+  for (const Device& device : state_->pool.devices()) metrics.devices.push_back(device.monitor());
+  metrics.jobs = state_->scheduler.metrics();
+  metrics.cache = state_->cache.metrics();
   const auto& pool = *base::state_of(state_->pool);
-  const auto& cache = cache::of(state_->cache);
-  const auto freeze = [&]() -> Metrics {
-    const auto jobs_still = core.freeze();
-    const auto pool_still = pool.freeze();
-    const auto cache_still = cache.freeze();
-    return {pool.metrics_locked(), cache.metrics_locked(), core.metrics_locked(), pool.contexts_locked(),
-            std::move(devices)};
-  };
-  Metrics metrics = freeze();
+  {
+    const auto still = pool.freeze();
+    metrics.pool = pool.metrics_locked();
+    metrics.contexts = pool.contexts_locked();
+  }
   pool.add_reserved(metrics.contexts);
   return metrics;
 }

@@ -83,9 +83,7 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   std::vector<Placement> recent() const;
 
-  /// Keeps all numbers of this scheduler unchanged while the lock is held.
-  base::Lock freeze() const { return queue_.hold(); }
-  SchedulerMetrics metrics_locked() const { return queue_.metrics_locked(); }
+  SchedulerMetrics metrics() const { return queue_.metrics(); }
 
   /// Refuses new jobs, settles queued ones and waits for running ones until `until` (of the steady
   /// clock). Jobs that run then are abandoned: they settle as `closed`, and this object stays until

@@ -359,7 +359,8 @@ std::shared_ptr<Record> Queue::abandon_next(std::shared_ptr<device::Timeline>& p
   return nullptr;
 }
 
-SchedulerMetrics Queue::metrics_locked() const {
+SchedulerMetrics Queue::metrics() const {
+  const base::Lock lock = hold();
   SchedulerMetrics metrics = ledger_.metrics(parts_.pool->fleet());
   metrics.queued = queued_;
   metrics.running = active_.count();

@@ -111,7 +111,7 @@ class Queue {
   /// if the job was in flight.
   std::shared_ptr<Record> abandon_next(std::shared_ptr<device::Timeline>& polled) noexcept;
 
-  SchedulerMetrics metrics_locked() const;
+  SchedulerMetrics metrics() const;
 
  private:
   std::optional<Error> find_room(base::Lock& lock, const Record& record) noexcept;

@@ -156,8 +156,7 @@ Result<Outcome> Scheduler::run(Job job, const JobOptions& options) {
 
 SchedulerMetrics Scheduler::metrics() const {
   if (state_->origin().is_inherited()) return {};
-  const base::Lock still = state_->freeze();
-  return state_->metrics_locked();
+  return state_->metrics();
 }
 
 std::vector<Placement> Scheduler::recent() const { return state_->recent(); }

@@ -21,13 +21,14 @@ namespace runtime {
 struct State;
 }
 
-/// Counts of a runtime, all read at one moment.
+/// Counts of a runtime. Those of its scheduler, its cache, and its pool with the contexts are each read
+/// at one moment.
 struct Metrics {
   PoolMetrics pool;
   CacheMetrics cache;
   SchedulerMetrics jobs;
   std::vector<ContextInfo> contexts;
-  std::vector<Monitoring> devices;  ///< of each open device, read just before that moment
+  std::vector<Monitoring> devices;  ///< of each open device
   /// Returns the bytes that contexts and the cache hold.
   Bytes bytes() const { return pool.bytes + cache.bytes; }
 };
