@@ -62,6 +62,25 @@ struct Row : Preference {
   }
 };
 
+/// The first device that may run a job.
+struct Home {
+  std::size_t device = 0;
+  bool is_shared = false;     ///< equal devices may run it too, and those of `movable`
+  std::uint64_t movable = 0;  ///< bit `d`: device `d`, which is not equal, can run it
+};
+/// Returns the home of a job whose first device is `first`, which has lanes. `can_run(d)`: device `d`
+/// can run the job.
+template <class CanRun>
+Home home_at(const Row& row, std::size_t first, CanRun can_run) {
+  const Choice& choice = row.choices[first];
+  Home home{.device = first, .is_shared = choice.shares};
+  if (choice.unlike == 0) return home;
+  for (const std::size_t device : row.devices)
+    if (device < 64 && (choice.unlike >> device & 1) != 0 && can_run(device))
+      home.movable |= std::uint64_t{1} << device;
+  return home;
+}
+
 /// The preference table for some devices: the default rows, replaced by the application's rows of
 /// the same type. Its rows refer to `devices`.
 class Preferences {

@@ -64,21 +64,14 @@ const Table& Placer::add_devices() noexcept {
   return *table_.load(std::memory_order_acquire);
 }
 
-std::optional<Placer::Home> Placer::find_home(Candidates& job) const {
+std::optional<Home> Placer::find_home(Candidates& job) const {
   const Decision* const first = find_next(job);
   if (!first || pool_.fleet().info(first->device).features.has(Feature::host_memory)) return std::nullopt;
-  Home home{.device = first->device};
-  const Choice& choice = job.row->choices[home.device];
   // A job that requests its device, has failed on another one, or uses memory of it runs there only.
-  if (!choice.shares || job.has_failed || job.on() == pool_.fleet().info(home.device).id ||
-      uses_device_memory(job.job))
-    return home;
-  home.is_shared = true;
-  if (choice.unlike == 0) return home;
-  for (const std::size_t device : job.row->devices)
-    if (device < 64 && (choice.unlike >> device & 1) != 0 && consider(job, device).is_open())
-      home.movable |= std::uint64_t{1} << device;
-  return home;
+  if (job.has_failed || job.on() == pool_.fleet().info(first->device).id || uses_device_memory(job.job))
+    return Home{.device = first->device};
+  return home_at(*job.row, first->device,
+                 [&](std::size_t device) { return consider(job, device).is_open(); });
 }
 
 void Placer::take_over(Candidates& job, std::size_t device) const {

@@ -40,12 +40,6 @@ class Placer {
     return last.choices.size() == pool_.fleet().size() ? last : add_devices();
   }
 
-  /// The first device that may run a job.
-  struct Home {
-    std::size_t device = 0;
-    bool is_shared = false;     ///< equal devices may run it too, and those of `movable`
-    std::uint64_t movable = 0;  ///< bit `d`: device `d`, which is not equal, can run it
-  };
   /// Returns the home of a job that waits; nothing if no device can run it, or if it holds a thread
   /// while it runs. Throws: std::bad_alloc.
   std::optional<Home> find_home(Candidates& job) const;

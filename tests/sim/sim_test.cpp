@@ -1,0 +1,246 @@
+// The simulation of placement, and the library's policy in it.
+#include "sim/simulation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "support/catch.hpp"
+
+// Its devices, kernels and jobs hide those of the library.
+namespace wye::test::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<Mix> mixes_of_files(std::uint64_t seed) {
+  std::vector<Mix> mixes;
+  for (const auto& file : std::filesystem::directory_iterator(WYE_SOURCE_FOLDER "/tests/sim/mixes")) {
+    auto mix = read_mix(file.path(), seed);
+    INFO(file.path().filename().string());
+    REQUIRE(mix);
+    mixes.push_back(*std::move(mix));
+  }
+  std::sort(mixes.begin(), mixes.end(), [](const Mix& a, const Mix& b) { return a.name < b.name; });
+  return mixes;
+}
+
+/// Returns a mix of equal jobs of one kernel that are ready at once.
+Mix equal_jobs(std::vector<Device> devices, std::vector<double> per_job, std::size_t count) {
+  Mix mix{.name = "equal jobs", .devices = std::move(devices), .kernels = {}, .jobs = {}};
+  const std::vector<double> none(mix.devices.size(), 0.0);
+  mix.kernels.push_back(
+      {.name = "k", .type = workload_types::custom, .launch = std::move(per_job), .per_byte = none});
+  mix.jobs.assign(count, {.bytes = 4096});
+  return mix;
+}
+
+double makespan_of(const Mix& mix, std::unique_ptr<Policy> policy, std::uint64_t seed = 1) {
+  const Report report = simulate(mix, *policy, seed);
+  INFO(mix.name);
+  REQUIRE(report.completed == mix.jobs.size());
+  return report.makespan;
+}
+
+/// Returns the least makespan that is possible: the jobs with their least times, on all lanes.
+double least_makespan(const Mix& mix, std::uint64_t seed) {
+  double work = 0, longest = 0;
+  std::uint32_t lanes = 0;
+  for (const Device& device : mix.devices) lanes += device.lanes;
+  for (std::size_t j = 0; j < mix.jobs.size(); ++j) {
+    double least = INFINITY;
+    for (std::size_t d = 0; d < mix.devices.size(); ++d)
+      if (mix.can_run(mix.jobs[j], d)) least = std::min(least, mix.noisy_run_time(j, d, {}, seed));
+    work += least;
+    longest = std::max(longest, least);
+  }
+  return std::max(longest, work / lanes);
+}
+
+}  // namespace
+
+TEST_CASE("a simulation runs each job once, and again the same for the same seed", "[sim]") {
+  for (const Mix& mix : {random_mix(1), random_mix(2)}) {
+    for (const auto& make : {+[](const Mix& of) { return by_table(of); }, round_robin, shortest_queue}) {
+      const auto policy = make(mix);
+      const Report report = simulate(mix, *policy, 3);
+      CHECK(report.completed == mix.jobs.size());
+      CHECK(std::accumulate(report.jobs_on.begin(), report.jobs_on.end(), std::size_t{0}) == mix.jobs.size());
+      std::set<std::size_t> started;
+      for (const Run& run : report.starts) started.insert(run.job);
+      CHECK(started.size() == mix.jobs.size());
+      CHECK(report.starts.size() == mix.jobs.size());
+      const auto again = make(mix);
+      const Report second = simulate(mix, *again, 3);
+      CHECK(second.makespan == report.makespan);
+      const auto are_equal = [](const Run& a, const Run& b) {
+        return a.job == b.job && a.device == b.device;
+      };
+      CHECK(std::equal(report.starts.begin(), report.starts.end(), second.starts.begin(), second.starts.end(),
+                       are_equal));
+    }
+    CHECK(makespan_of(mix, by_table(mix), 3) != makespan_of(mix, by_table(mix), 4));  // there is noise
+  }
+}
+
+TEST_CASE("time passes as the mix says", "[sim]") {
+  // 10 jobs of 1 ms on two lanes, then at 3 ms twice as slow: 2 + 2 + 2 jobs, and 4 jobs of 2 ms.
+  Mix mix = equal_jobs({{.name = "a", .lanes = 2}}, {1e-3}, 10);
+  mix.changes = {{.at = 3ms, .slower = 2}};
+  CHECK(makespan_of(mix, by_table(mix)) == Approx(7e-3));
+  CHECK(search_offline(mix, 1) == Approx(7e-3));
+  // Copies: 4 KiB at 4,096,000 bytes a second are 1 ms each; an array is copied once.
+  mix = equal_jobs({{.name = "a", .bandwidth = 4.096e6}}, {1e-3}, 10);
+  CHECK(makespan_of(mix, by_table(mix)) == Approx(20e-3));
+  for (Job& job : mix.jobs) job.data = 0;
+  CHECK(makespan_of(mix, by_table(mix)) == Approx(11e-3));
+  CHECK(search_offline(mix, 1) == Approx(11e-3));
+  mix.jobs.back().ready = 30ms;
+  CHECK(makespan_of(mix, by_table(mix)) == Approx(31e-3));
+}
+
+TEST_CASE("the offline search lies between the least possible makespan and those of simple policies",
+          "[sim]") {
+  std::vector<Mix> mixes = mixes_of_files(1);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) mixes.push_back(random_mix(seed));
+  for (Mix& mix : mixes)  // the order of jobs that are ready at once is random
+    if (mix.jobs.size() > 1000) mix.jobs.resize(1000);
+  for (const Mix& mix : mixes) {
+    INFO(mix.name);
+    const double found = search_offline(mix, 1);
+    CHECK(found >= least_makespan(mix, 1));
+    CHECK(found <= 1.01 * makespan_of(mix, round_robin(mix)));
+    CHECK(found <= 1.06 * makespan_of(mix, shortest_queue(mix)));
+    CHECK(found <= 1.06 * makespan_of(mix, by_table(mix)));
+  }
+  // Two devices, of which each is best for one of two kernels: the search finds the best schedule.
+  Mix mix = equal_jobs({{.name = "a"}, {.name = "b"}}, {1e-3, 10e-3}, 100);
+  mix.kernels.push_back(
+      {.name = "l", .type = workload_types::custom, .launch = {10e-3, 1e-3}, .per_byte = {0, 0}});
+  for (std::size_t j = 0; j < 50; ++j) mix.jobs[2 * j].kernel = 1;
+  CHECK(search_offline(mix, 1) == Approx(50e-3));
+}
+
+TEST_CASE("equal devices share the jobs of a mix", "[sim]") {
+  for (const std::size_t devices : {2u, 4u}) {
+    const Mix mix =
+        equal_jobs(std::vector<Device>(devices, {.name = "a"}), std::vector<double>(devices, 1e-3), 400);
+    CHECK(makespan_of(mix, by_table(mix)) == Approx(0.4 / static_cast<double>(devices)));
+  }
+}
+
+TEST_CASE("a first device that is ten times slower takes few jobs", "[sim]") {
+  const Mix mix = equal_jobs({{.name = "slow"}, {.name = "fast"}}, {10e-3, 1e-3}, 400);
+  const double ideal = 400 / (1 / 10e-3 + 1 / 1e-3);
+  CHECK(makespan_of(mix, by_table(mix)) <= 1.5 * ideal);
+  CHECK(makespan_of(mix, shortest_queue(mix)) >= 2 * ideal);  // what a policy without times does
+}
+
+TEST_CASE("the jobs of a lost device run on others, and on it again once it has returned", "[sim]") {
+  for (const bool are_equal : {true, false}) {
+    Mix mix = equal_jobs({{.name = "a"}, {.name = are_equal ? "a" : "b"}}, {1e-3, 1e-3}, 400);
+    // Jobs that wait for an unlike device do not move back yet: half of them come after the return.
+    for (std::size_t j = 200; j < 400; ++j) mix.jobs[j].ready = 200ms;
+    mix.changes = {{.at = 20500us, .device = 0, .is_there = false}, {.at = 100ms, .device = 0}};
+    const auto policy = by_table(mix);
+    const Report report = simulate(mix, *policy, 1);
+    INFO(are_equal);
+    CHECK(report.completed == 400);
+    CHECK(report.starts.size() == 401);  // one ran when its device was lost
+    CHECK(report.jobs_on[0] >= 120);
+    CHECK(report.jobs_on[1] >= 200);
+    CHECK(report.makespan < 0.31);
+  }
+  // While no device is there, jobs wait.
+  Mix mix = equal_jobs({{.name = "a"}}, {1e-3}, 10);
+  mix.changes = {{.at = 4500us, .is_there = false}, {.at = 10ms}};
+  CHECK(makespan_of(mix, by_table(mix)) == Approx(16e-3));
+  CHECK(makespan_of(mix, round_robin(mix)) == Approx(16e-3));
+  CHECK(search_offline(mix, 1) == Approx(16e-3));
+}
+
+TEST_CASE("a policy that starts a job on a busy device is refused", "[sim]") {
+  struct Wrong : Policy {
+    void ready(std::size_t, Instant) override {}
+    std::optional<Run> next(const Devices&) override { return Run{0, 0}; }
+    void failed(const Run&, Instant) override {}
+  } wrong;
+  const Mix mix = equal_jobs({{.name = "a"}}, {1e-3}, 2);
+  CHECK_THROWS_AS(simulate(mix, wrong, 1), std::logic_error);
+}
+
+TEST_CASE("a mix that is not well-formed is refused with a sentence", "[sim]") {
+  const std::string devices = R"("name": "m", "devices": [{"name": "a"}], )";
+  const std::string kernels = R"("kernels": [{"name": "k", "ns_per_kib": {"a": 1}}], )";
+  const std::string jobs = R"("jobs": [{"kernel": "k", "kib": [1, 2]}])";
+  const auto sentence = [](const std::string& text) {
+    const auto mix = parse_mix("{" + text + "}", "m.json", 1);
+    REQUIRE_FALSE(mix);
+    CHECK(mix.error() == Errc::invalid_argument);
+    return std::string(mix.error().sentence());
+  };
+  REQUIRE(parse_mix("{" + devices + kernels + jobs + "}", "m.json", 1));
+  CHECK(sentence("") == "'m.json' is no mix: the file lacks 'name'.");
+  CHECK(sentence("]") == "'m.json' is no mix: it is not JSON.");
+  CHECK(sentence(devices + kernels + jobs + R"(, "priority": 1)") ==
+        "'m.json' is no mix: the file has the unknown member 'priority'.");
+  CHECK(sentence(R"("name": "m", "devices": [{"name": "a", "lanes": 0}], )" + kernels + jobs) ==
+        "'m.json' is no mix: 'lanes' of device 0 is 0; it may be 1 to 64.");
+  CHECK(sentence(R"("name": "m", "devices": [{"name": "a", "lanes": 1.5}], )" + kernels + jobs) ==
+        "'m.json' is no mix: 'lanes' of device 0 is not a whole number.");
+  CHECK(sentence(devices + R"("kernels": [{"name": "k", "ns_per_kib": {"a": -1}}], )" + jobs) ==
+        "'m.json' is no mix: 'a' of 'ns_per_kib' of kernel 0 is -1; it may be 0 to 1000000000000000.");
+  CHECK(sentence(devices + R"("kernels": [{"name": "k", "ns_per_kib": {"b": 1}}], )" + jobs) ==
+        "'m.json' is no mix: 'ns_per_kib' of kernel 0 names 'b', which is not there.");
+  CHECK(sentence(devices + kernels + R"("jobs": [{"kernel": "k", "kib": [2, 1]}])") ==
+        "'m.json' is no mix: 'kib' of jobs 0 is 1; it may be 2 to 1000000000.");
+  CHECK(sentence(devices + kernels + R"("jobs": [{"kernel": "k", "kib": [1, 2], "from_ms": -1}])") ==
+        "'m.json' is no mix: 'from_ms' of jobs 0 is -1; it may be 0 to 1000000000.");
+  CHECK(sentence(devices + kernels + R"("jobs": [{"kernel": "k", "kib": [1, 2], "priority": "first"}])") ==
+        "'m.json' is no mix: 'priority' of jobs 0 is 'first'; it may be 'low', 'normal' or 'high'.");
+  CHECK(sentence(devices + R"("kernels": [{"name": "k", "ns_per_kib": {}}], )" + jobs) ==
+        "'m.json' is no mix: no device can run kernel 'k'.");
+  CHECK(sentence(devices + kernels + jobs + R"(, "changes": [{"at_ms": 1, "device": 1}])") ==
+        "'m.json' is no mix: 'device' of change 0 is 1; it may be 0 to 0.");
+  CHECK(read_mix("none.json", 1).error() == Errc::io);
+}
+
+TEST_CASE("many jobs on 64 devices are simulated", "[sim]") {
+  auto mix = read_mix(WYE_SOURCE_FOLDER "/tests/sim/mixes/sixty_four_unequal.json", 1);
+  REQUIRE(mix);
+  const std::vector<Job> jobs = mix->jobs;
+  for (int times = 1; times < 3; ++times) mix->jobs.insert(mix->jobs.end(), jobs.begin(), jobs.end());
+  CHECK(makespan_of(*mix, by_table(*mix)) >= least_makespan(*mix, 1));
+}
+
+TEST_CASE("makespans of policies over those of the offline search", "[.][figures]") {
+  const std::uint64_t seed = GENERATE(1u, 2u, 3u);
+  std::vector<Mix> mixes = mixes_of_files(seed);
+  for (std::uint64_t random = 10 * seed; random < 10 * seed + 10; ++random)
+    mixes.push_back(random_mix(random));
+  std::printf("%-52s %8s %12s %15s\n", "mix", "table", "round robin", "shortest queue");
+  double sum[3] = {}, worst[3] = {};
+  for (const Mix& mix : mixes) {
+    const double found = search_offline(mix, seed);
+    const double ratios[] = {makespan_of(mix, by_table(mix), seed) / found,
+                             makespan_of(mix, round_robin(mix), seed) / found,
+                             makespan_of(mix, shortest_queue(mix), seed) / found};
+    std::printf("%-52s %8.2f %12.2f %15.2f\n", mix.name.c_str(), ratios[0], ratios[1], ratios[2]);
+    for (int p = 0; p < 3; ++p) {
+      CHECK(ratios[p] > 0.9);
+      sum[p] += std::log(ratios[p]);
+      worst[p] = std::max(worst[p], ratios[p]);
+    }
+  }
+  const auto count = static_cast<double>(mixes.size());
+  std::printf("%-52s %8.2f %12.2f %15.2f\n", "geometric mean", std::exp(sum[0] / count),
+              std::exp(sum[1] / count), std::exp(sum[2] / count));
+  std::printf("%-52s %8.2f %12.2f %15.2f\n", "worst", worst[0], worst[1], worst[2]);
+}
+
+}  // namespace wye::test::sim
