@@ -31,8 +31,8 @@ class Crew {
  public:
   /// Has a worker take work. `has_work()` is called only if a worker could take it and none is about
   /// to look for work; even if it returns false, a worker has to park if `needs_watch`: it notices
-  /// when time passes. A new worker, of which there are at most `most`, runs `work`. Returns whether the caller is to
-  /// call `wake` once it has released the mutex.
+  /// when time passes. A new worker, of which there are at most `most`, runs `work`. Returns whether
+  /// the caller is to call `wake` once it has released the mutex.
   template <class HasWork, class Work>
   bool call(HasWork has_work, bool needs_watch, std::size_t most, Work work) noexcept {
     if (is_waking_ || spinning_ > 0 || returning_ > 0) return false;

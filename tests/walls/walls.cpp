@@ -44,8 +44,8 @@ const std::vector<std::pair<Names, Names>> parts{
     // Runs under the mutex of a scheduler: it calls nothing outside.
     {{"src/scheduler/ready.", "src/scheduler/entries.", "src/scheduler/places.", "src/scheduler/tags.",
       "src/scheduler/waiting."},
-     {"base/", "scheduler/ready.", "scheduler/entries.", "scheduler/places.", "scheduler/tags.", "scheduler/waiting.",
-      "scheduler/time_book.", "scheduler/placement."}},
+     {"base/", "scheduler/ready.", "scheduler/entries.", "scheduler/places.", "scheduler/tags.",
+      "scheduler/waiting.", "scheduler/time_book.", "scheduler/placement."}},
     // Pure functions.
     {{"src/scheduler/placement."}, {"base/", "device/backend.", "scheduler/placement."}},
 };
