@@ -99,8 +99,8 @@ std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexce
   return job;
 }
 
-/// Returns the jobs of one level of which the first is the next one of a place; null if there is none. A job that is
-/// staged on an equal device without room comes after all others.
+/// Returns the jobs of one level of which the first is the next one of a place; null if there is none.
+/// A job that is staged on an equal device without room comes after all others.
 Entries* Ready::first_in(std::uint16_t place, std::size_t level) noexcept {
   Entries* first = nullptr;
   const auto look = [&](Entries& jobs) {

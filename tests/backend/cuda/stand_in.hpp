@@ -142,6 +142,15 @@ class StandIn {
       all[what] = call<long (*)(const char*)>("alive")(what);
     return all;
   }
+  /// Returns how `alive` differs from an earlier result: "contexts 1, then 0"; empty if it does not.
+  std::string changed_since(const std::map<std::string, long>& before) const {
+    std::string text;
+    for (const auto& [what, count] : alive())
+      if (const long then = before.at(what); then != count)
+        text += (text.empty() ? "" : "; ") + what + ' ' + std::to_string(then) + ", then " +
+                std::to_string(count);
+    return text;
+  }
 
  private:
   template <class Function>

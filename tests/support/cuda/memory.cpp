@@ -108,6 +108,7 @@ void release(CUdeviceptr address) {
     if (known == world().memory.end()) return;
     gone = known->second;
     world().memory.erase(known);
+    world().reservations.erase(address);  // it is mapped no longer, so its address is used again
     if (gone.pool) {
       gone.pool->used -= gone.size;
       if (gone.pool->ended) shrink(*gone.pool, 0);
