@@ -29,7 +29,7 @@ struct Gpus {
           "cuda:" + std::to_string(d), AdapterType::discrete, Features{}, std::uint8_t{0}, names[d]));
       devices.back()->hold();
     }
-    options.batch_limit = 1;
+    if (options.batch_limit == SchedulerOptions().batch_limit) options.batch_limit = 1;
     options.clock = &clock;
     pool.emplace(test::pool_of(devices, {.lanes_per_device = 1, .clock = &clock}));
     scheduler.emplace(test::scheduler_on(*pool, devices, std::move(options)));
@@ -222,4 +222,31 @@ TEST_CASE("plans for equal devices are spread over them, and over the rest when 
   CHECK(device_of(compile(values[1])) == "cuda:1");
   for (const Scripted& device : gpus.devices) device->release();
   for (Plan& plan : plans) CHECK(plan.run().wait());
+}
+
+TEST_CASE("a batch on an equal device runs each of its jobs once, and they tell that device", "[scheduler]") {
+  Gpus gpus({"L4", "L4"}, {.committed_per_lane = 1, .batch_limit = test::shares_submissions});
+  const auto occupy = [&] {
+    gpus.submit(2);
+    await([&] { return gpus.in_flight() == 2; });
+  };
+  occupy();  // their times are known then
+  gpus.clock.advance(1us);
+  for (const Scripted& device : gpus.devices) device->release();
+  gpus.await_settled(2);
+  for (const Scripted& device : gpus.devices) device->hold();
+  occupy();
+  gpus.submit(10);
+  gpus.devices[1]->release();
+  for (std::size_t job = 4; job < 14; ++job) {
+    const auto outcome = gpus.tickets[job].wait(Deadline(60s));
+    REQUIRE(outcome);
+    CHECK(outcome->device().id == "cuda:1");
+    CHECK(outcome->jobs_in_submission() == 10);
+    CHECK(gpus.values[job]->front() == 2.0f);
+  }
+  gpus.devices[0]->release();
+  gpus.await_settled(14);
+  CHECK(gpus.devices[1]->count(test::ScriptedDevice::Step::submit) == 3);
+  check_counts(gpus.scheduler->metrics());
 }
