@@ -112,8 +112,7 @@ void read_kernels(const Json& list, Mix& mix, Random& random) {
   for (const Device& device : mix.devices) names.push_back(device.name);
   for (const Json& one : list) {
     Members members(one, base::text("kernel {}", mix.kernels.size()));
-    Kernel kernel{.name = members.text("name"), .type = {}, .launch = {}, .per_byte = {}};
-    kernel.type = workload_types::custom;
+    Kernel kernel{.name = members.text("name"), .type = workload_types::custom, .launch = {}, .per_byte = {}};
     kernel.launch.assign(names.size(), 1e-6 * members.number("launch_us", 0, 1e9, 5));
     kernel.per_byte.assign(names.size(), never);
     const double spread = members.number("spread", 1, 1000, 1);
@@ -212,12 +211,17 @@ void read_changes(const Json& list, Mix& mix) {
 
 }  // namespace
 
-double Mix::run_time(const Job& job, std::size_t device, Duration when) const noexcept {
-  const Kernel& kernel = kernels[job.kernel];
+double Mix::slowness(std::size_t device, Duration when) const noexcept {
   double slower = 1;
   for (const Change& change : changes)
     if (change.device == device && change.at <= when) slower = change.slower;
-  return slower * (kernel.launch[device] + kernel.per_byte[device] * static_cast<double>(job.bytes));
+  return slower;
+}
+
+double Mix::run_time(const Job& job, std::size_t device, Duration when) const noexcept {
+  const Kernel& kernel = kernels[job.kernel];
+  return slowness(device, when) *
+         (kernel.launch[device] + kernel.per_byte[device] * static_cast<double>(job.bytes));
 }
 
 double Mix::noisy_run_time(std::size_t job, std::size_t device, Duration when,

@@ -53,6 +53,8 @@ struct Mix {
   std::vector<Change> changes = {};
   double noise = 0;  ///< the standard deviation of a time, as a part of it
 
+  /// Returns how many times as long as at the beginning the jobs of a device take at `when`.
+  double slowness(std::size_t device, Duration when) const noexcept;
   /// Returns the seconds of a job that starts at `when`, without copies.
   double run_time(const Job& job, std::size_t device, Duration when) const noexcept;
   /// Returns the same with the noise of this job on this device, for one seed.

@@ -206,9 +206,8 @@ class Schedule {
       : mix_(mix), jobs_(mix.devices.size()), times_(mix.devices.size()) {
     for (std::size_t d = 0; d < times_.size(); ++d)
       for (std::size_t j = 0; j < mix.jobs.size(); ++j)
-        times_[d].push_back(mix.can_run(mix.jobs[j], d) ? mix.noisy_run_time(j, d, Duration::max(), seed) /
-                                                              slowness(d, Duration::max())
-                                                        : 0);
+        times_[d].push_back(
+            mix.can_run(mix.jobs[j], d) ? mix.noisy_run_time(j, d, {}, seed) / mix.slowness(d, {}) : 0);
   }
   std::vector<std::size_t>& on(std::size_t device) { return jobs_[device]; }
   /// Returns when the last of some jobs would end on a device.
@@ -226,7 +225,7 @@ class Schedule {
   /// Returns when a job would end on a device with a lane that is free at `free`.
   double end_of(std::size_t job, std::size_t device, double free, double copies) const {
     double start = std::max(free, std::chrono::duration<double>(mix_.jobs[job].ready).count());
-    double took = copies + times_[device][job] * slowness(device, seconds(start));
+    double took = copies + times_[device][job] * mix_.slowness(device, seconds(start));
     double lost = never;  // when the device was lost
     for (const Change& change : mix_.changes) {
       const double at = std::chrono::duration<double>(change.at).count();
@@ -235,7 +234,7 @@ class Schedule {
       if (!change.is_there || lost == never) continue;
       if (start < at && start + took > lost) {  // it begins once the device is there again
         start = at;
-        took = copies + times_[device][job] * slowness(device, change.at);
+        took = copies + times_[device][job] * mix_.slowness(device, change.at);
       }
       lost = never;
     }
@@ -244,12 +243,7 @@ class Schedule {
 
  private:
   static constexpr double never = std::numeric_limits<double>::infinity();
-  double slowness(std::size_t device, Duration when) const {
-    double slower = 1;
-    for (const Change& change : mix_.changes)
-      if (change.device == device && change.at <= when) slower = change.slower;
-    return slower;
-  }
+
   const Mix& mix_;
   std::vector<std::vector<std::size_t>> jobs_;
   std::vector<std::vector<double>> times_;  // of the run of a job, by device, if it were not slower
