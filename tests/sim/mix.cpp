@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <initializer_list>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -106,27 +105,23 @@ void read_devices(const Json& list, Mix& mix) {
   }
 }
 
-/// A kernel names the devices that can run it. Unlike devices of one name are told apart by "unlike".
-void read_kernels(const Json& list, Mix& mix, Random& random) {
+/// A kernel names the devices that can run it.
+void read_kernels(const Json& list, Mix& mix) {
   std::vector<std::string> names;
   for (const Device& device : mix.devices) names.push_back(device.name);
   for (const Json& one : list) {
     Members members(one, base::text("kernel {}", mix.kernels.size()));
-    Kernel kernel{.name = members.text("name"), .type = workload_types::custom, .launch = {}, .per_byte = {}};
+    Kernel kernel{.name = members.text("name"), .launch = {}, .per_byte = {}};
     kernel.launch.assign(names.size(), 1e-6 * members.number("launch_us", 0, 1e9, 5));
     kernel.per_byte.assign(names.size(), never);
-    const double spread = members.number("spread", 1, 1000, 1);
-    Members costs(members.at("ns_per_kib"), "'ns_per_kib' of " + members.where());
-    for (const auto& [name, cost] : members.at("ns_per_kib").items()) {
+    const Json& per_kib = members.at("ns_per_kib");
+    const Members costs(per_kib, "'ns_per_kib' of " + members.where());
+    for (const auto& [name, cost] : per_kib.items()) {
       (void)index_of(names, name, costs.where());
       const double seconds = 1e-9 / 1024 * costs.number(cost, name, 0, 1e15);
       for (std::size_t d = 0; d < names.size(); ++d)
         if (names[d] == name) kernel.per_byte[d] = seconds;
     }
-    // Costs of devices that are unlike although they have one row in the file.
-    if (spread > 1)
-      for (double& cost : kernel.per_byte)
-        cost *= std::pow(spread, std::uniform_real_distribution(-0.5, 0.5)(random));
     members.end();
     mix.kernels.push_back(std::move(kernel));
   }
@@ -250,7 +245,7 @@ Result<Mix> parse_mix(const std::string& text, const std::string& source, std::u
     Mix mix{.name = members.text("name"), .devices = {}, .kernels = {}, .jobs = {}};
     mix.noise = members.number("noise", 0, 1, 0);
     read_devices(members.list("devices"), mix);
-    read_kernels(members.list("kernels"), mix, random);
+    read_kernels(members.list("kernels"), mix);
     read_jobs(members.list("jobs"), mix, random);
     if (members.has("changes")) read_changes(members.list("changes"), mix);
     members.end();
@@ -283,8 +278,7 @@ Mix random_mix(std::uint64_t seed) {
   }
   const std::size_t kinds = whole(1, 6);
   for (std::size_t k = 0; k < kinds; ++k) {
-    Kernel kernel{
-        .name = base::text("kernel {}", k), .type = workload_types::custom, .launch = {}, .per_byte = {}};
+    Kernel kernel{.name = base::text("kernel {}", k), .launch = {}, .per_byte = {}};
     std::map<std::string, double> costs;  // equal devices cost the same
     for (const Device& device : mix.devices) {
       const double cost = 1e-9 * between(1, 16, random);

@@ -24,7 +24,6 @@ struct Device {
 /// A kernel, and what it costs on each device.
 struct Kernel {
   std::string name;
-  WorkloadType type = workload_types::custom;
   std::vector<double> launch;    ///< seconds of a job without bytes, by device
   std::vector<double> per_byte;  ///< seconds, by device; infinite: the device cannot run it
 };

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 #include "support/catch.hpp"
@@ -34,8 +35,7 @@ std::vector<Mix> mixes_of_files(std::uint64_t seed) {
 Mix equal_jobs(std::vector<Device> devices, std::vector<double> per_job, std::size_t count) {
   Mix mix{.name = "equal jobs", .devices = std::move(devices), .kernels = {}, .jobs = {}};
   const std::vector<double> none(mix.devices.size(), 0.0);
-  mix.kernels.push_back(
-      {.name = "k", .type = workload_types::custom, .launch = std::move(per_job), .per_byte = none});
+  mix.kernels.push_back({.name = "k", .launch = std::move(per_job), .per_byte = none});
   mix.jobs.assign(count, {.bytes = 4096});
   return mix;
 }
@@ -120,8 +120,7 @@ TEST_CASE("the offline search lies between the least possible makespan and those
   }
   // Two devices, of which each is best for one of two kernels: the search finds the best schedule.
   Mix mix = equal_jobs({{.name = "a"}, {.name = "b"}}, {1e-3, 10e-3}, 100);
-  mix.kernels.push_back(
-      {.name = "l", .type = workload_types::custom, .launch = {10e-3, 1e-3}, .per_byte = {0, 0}});
+  mix.kernels.push_back({.name = "l", .launch = {10e-3, 1e-3}, .per_byte = {0, 0}});
   for (std::size_t j = 0; j < 50; ++j) mix.jobs[2 * j].kernel = 1;
   CHECK(search_offline(mix, 1) == Approx(50e-3));
 }
@@ -172,6 +171,12 @@ TEST_CASE("a policy that starts a job on a busy device is refused", "[sim]") {
   } wrong;
   const Mix mix = equal_jobs({{.name = "a"}}, {1e-3}, 2);
   CHECK_THROWS_AS(simulate(mix, wrong, 1), std::logic_error);
+}
+
+TEST_CASE("the library has the same number of lanes on each GPU", "[sim]") {
+  const Mix mix = equal_jobs({{.name = "a"}, {.name = "b", .lanes = 2}}, {1e-3, 1e-3}, 2);
+  CHECK_THROWS_AS(by_table(mix), std::invalid_argument);
+  CHECK(makespan_of(mix, round_robin(mix)) == Approx(1e-3));
 }
 
 TEST_CASE("a mix that is not well-formed is refused with a sentence", "[sim]") {

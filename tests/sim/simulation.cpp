@@ -16,6 +16,7 @@ namespace {
 Duration seconds(double count) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(count));
 }
+double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 /// The copies that jobs need: an array is copied once to each device with memory of its own, other
 /// operands with each job.
@@ -109,7 +110,7 @@ class Simulation {
     --devices_.running[started.run.device];
     ++report_.jobs_on[started.run.device];
     ++report_.completed;
-    report_.makespan = std::chrono::duration<double>(now_).count();
+    report_.makespan = in_seconds(now_);
     policy_.completed(started.run, now_ - started.at, started.took, now());
   }
   void apply(const Change& change) {
@@ -224,11 +225,11 @@ class Schedule {
   }
   /// Returns when a job would end on a device with a lane that is free at `free`.
   double end_of(std::size_t job, std::size_t device, double free, double copies) const {
-    double start = std::max(free, std::chrono::duration<double>(mix_.jobs[job].ready).count());
+    double start = std::max(free, in_seconds(mix_.jobs[job].ready));
     double took = copies + times_[device][job] * mix_.slowness(device, seconds(start));
     double lost = never;  // when the device was lost
     for (const Change& change : mix_.changes) {
-      const double at = std::chrono::duration<double>(change.at).count();
+      const double at = in_seconds(change.at);
       if (change.device != device) continue;
       if (!change.is_there) lost = std::min(lost, at);
       if (!change.is_there || lost == never) continue;

@@ -40,7 +40,7 @@ class Policy {
 };
 
 /// Returns the policy of the library with the preference table. Its decisions are made by the code
-/// that the scheduler uses.
+/// that the scheduler uses. Throws std::invalid_argument: not all GPUs have the same number of lanes.
 std::unique_ptr<Policy> by_table(const Mix& mix, SchedulerOptions options = {});
 /// Returns a policy that gives each job to the next device.
 std::unique_ptr<Policy> round_robin(const Mix& mix);

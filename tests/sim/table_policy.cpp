@@ -1,6 +1,7 @@
 // The policy of the library, on its own lines of jobs, table and book of times.
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -50,8 +51,14 @@ SchedulerOptions options_for(const Mix& mix, SchedulerOptions options) {
 
 PoolOptions pool_options(const Mix& mix) {
   PoolOptions options;
-  for (const Device& device : mix.devices)
-    if (!is_host(device)) options.lanes_per_device = device.lanes;
+  const Device* first = nullptr;
+  for (const Device& device : mix.devices) {
+    if (is_host(device)) continue;
+    if (first && first->lanes != device.lanes)
+      throw std::invalid_argument("a pool has the same number of lanes on each GPU");
+    first = &device;
+    options.lanes_per_device = device.lanes;
+  }
   return options;
 }
 
@@ -62,7 +69,8 @@ class ByTable : public Policy {
         table_(options.preferences, choices_of(mix)),
         there_(mix.devices.size(), true),
         ready_(options_for(mix, options), pool_options(mix), mix.devices.size(), times_,
-               [](std::size_t) { return Bytes{}; }) {
+               [](std::size_t) { return Bytes{}; }),
+        running_(mix.jobs.size()) {
     ready_.places().add(table_);
   }
 
@@ -123,8 +131,7 @@ class ByTable : public Policy {
     return there_[device] && mix_.can_run(job, device);
   }
   const Row& row_of(const SimulatedJob& waiting) const {
-    const Job& job = mix_.jobs[waiting.index];
-    return table_.preferences.row(mix_.kernels[job.kernel].type, Bytes{job.bytes});
+    return table_.preferences.row(workload_types::custom, Bytes{mix_.jobs[waiting.index].bytes});
   }
   std::size_t host_of(const SimulatedJob& waiting) const {
     for (const std::size_t device : row_of(waiting).devices)
@@ -164,9 +171,8 @@ class ByTable : public Policy {
   TimeBook times_;
   Ready ready_;
   std::uint64_t last_ = 0;
-  std::vector<std::shared_ptr<SimulatedJob>> running_ =
-      std::vector<std::shared_ptr<SimulatedJob>>(mix_.jobs.size());
-  std::vector<std::shared_ptr<SimulatedJob>> left_;  // that no device can run now
+  std::vector<std::shared_ptr<SimulatedJob>> running_;  // by index of the job
+  std::vector<std::shared_ptr<SimulatedJob>> left_;     //  // that no device can run now
 };
 
 }  // namespace
