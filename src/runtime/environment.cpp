@@ -120,6 +120,12 @@ Result<void> read(const char* variable, std::string_view text, Fallback& out) {
   return read_word(variable, text, words, "allow, warn or forbid", out);
 }
 
+Result<void> read(const char* variable, std::string_view text, PlacementMode& out) {
+  constexpr Words<PlacementMode, 2> words{
+      {{"learned", PlacementMode::learned}, {"table", PlacementMode::table}}};
+  return read_word(variable, text, words, "learned or table", out);
+}
+
 Result<void> read(const char* variable, std::string_view text, Isolation& out) {
   constexpr Words<Isolation, 3> words{
       {{"shared", Isolation::shared}, {"partition", Isolation::partition}, {"device", Isolation::device}}};
@@ -233,6 +239,7 @@ Result<RuntimeOptions> read_environment(const Environment& environment) {
       set(all.scheduler.concurrent_jobs, environment, "WYE_JOBS"),
       set(all.scheduler.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
       set(all.scheduler.fallback, environment, "WYE_FALLBACK"),
+      set(all.scheduler.placement, environment, "WYE_PLACEMENT"),
       set(all.scheduler.measure_variants, environment, "WYE_MEASURE_VARIANTS"),
       set(all.qualification, environment, "WYE_QUALIFICATION"),
       set(all.hot_reload, environment, "WYE_HOT_RELOAD"),

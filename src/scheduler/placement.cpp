@@ -82,7 +82,8 @@ std::vector<Choice> find_groups(std::vector<Choice> devices) noexcept {
 }
 
 Move decide_move(const Wait& wait, Duration run) noexcept {
-  if (wait.run == Duration::zero() || run == Duration::zero()) return wait.is_long ? Move::first : Move::none;
+  if (wait.run == Duration::zero()) return wait.is_long() ? Move::first : Move::none;
+  if (run == Duration::zero()) return Move::none;
   if (run < wait.run + wait.run / wait.at_a_time) return Move::first;
   return run < wait.run + wait.before / wait.at_a_time ? Move::last : Move::none;
 }

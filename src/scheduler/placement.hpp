@@ -35,7 +35,9 @@ struct Wait {
   Duration run{};               ///< its run time there; zero: not known
   Duration before{};            ///< sum of the known run times of the jobs that wait there, and of its own
   std::uint32_t at_a_time = 1;  ///< jobs that run there
-  bool is_long = false;         ///< more jobs wait than may be staged there
+  std::size_t jobs = 0;         ///< that wait there
+  std::size_t may_stage = 0;    ///< further jobs that may be staged there
+  bool is_long() const noexcept { return jobs > may_stage; }
 };
 enum class Move : std::uint8_t {
   none,   ///< no job is worth moving

@@ -70,8 +70,10 @@ std::optional<Home> Placer::find_home(Candidates& job) const {
   // A job that requests its device, has failed on another one, or uses memory of it runs there only.
   if (job.has_failed || job.on() == pool_.fleet().info(first->device).id || uses_device_memory(job.job))
     return Home{.device = first->device};
-  return home_at(*job.row, first->device,
-                 [&](std::size_t device) { return consider(job, device).is_open(); });
+  return home_at(*job.row, first->device, [&](std::size_t device) {
+    const Decision considered = consider(job, device);
+    return considered.is_open() || considered.code == RefusalCode::device_lost;  // it may return
+  });
 }
 
 void Placer::take_over(Candidates& job, std::size_t device) const {

@@ -31,6 +31,7 @@ class Places {
     std::uint64_t last_taken = 0;    ///< counts the jobs of all places
     std::uint16_t group = 0;         ///< the place of the first equal device
     bool shares = false;             ///< jobs with other devices
+    bool runs_trial = false;         ///< on one of its group; set if it is the first of them
     std::uint64_t unlike = 0;        ///< bit `d`: the job of this device may move to device `d`
     MemoryPause pause;               ///< it takes no job
     MemoryPause refusal;             ///< it takes no job that it shares, because it has refused one

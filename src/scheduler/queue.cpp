@@ -14,12 +14,12 @@ namespace {
 /// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before
 /// it are known; otherwise nothing. Counts the jobs that wait and would run before it. Running jobs
 /// may end at any time, so they do not count.
-std::optional<Error> unreachable(const Record& record, const Ready& ready, const Parts& parts) noexcept {
+std::optional<Error> unreachable(const Record& record, Ready& ready, const Parts& parts) noexcept {
   if (record.start_by == Instant::max()) return std::nullopt;
-  const Ready::Expected before = ready.before(record);
+  const Expected before = ready.before(record);
   if (before.jobs == 0) return std::nullopt;
   const Duration left = record.start_by - parts.clock.now();
-  const std::uint32_t at_a_time = ready.at_a_time(record.line);
+  const std::uint32_t at_a_time = ready.at_a_time(record);
   if (before.run_time / at_a_time <= left) return std::nullopt;
   return error_or(parts.spare.timed_out, [&] {
     return Error(
@@ -146,7 +146,6 @@ std::shared_ptr<Record> Queue::pop_locked() noexcept {
 
 void Queue::begin_locked(Record& record, bool counts_for_tag) noexcept {
   leave_line_locked(record);
-  ready_.observe(record);
   record.counts_for_tag = counts_for_tag && record.tag_state;
   if (record.counts_for_tag) ++record.tag_state->running;
   active_.add(record);
@@ -162,17 +161,18 @@ void Queue::take_batch_locked(Record& leader) noexcept {
   constexpr Duration most_work = std::chrono::milliseconds(1);
   const std::uint32_t committed = ready_.places()[leader.place].committed;
   // The lanes of a device share it: a job takes longer while others run.
-  const auto time_of = [&](const Waiting& job) -> std::optional<Duration> {
-    const Duration mean = job.may_share ? job.mean_time() : Duration::zero();
-    return mean != Duration::zero() ? std::optional(mean / committed) : std::nullopt;
+  const auto time_of = [&](const Waiting& job, Duration mean) -> std::optional<Duration> {
+    return job.may_share && mean != Duration::zero() ? std::optional(mean / committed) : std::nullopt;
   };
-  const auto own = time_of(leader);
+  const auto own = time_of(leader, leader.time_row ? leader.time_row->mean() : Duration::zero());
   if (!own) return;
   Duration work = *own;
   const std::size_t most =
       std::min<std::size_t>(parts_.options.batch_limit, ready_.jobs_per_lane(leader.place));
-  const auto may_join = [&](const Waiting& next) {
-    const auto time = time_of(next);
+  Duration time_of_next{};
+  const auto may_join = [&](const Waiting& next, Duration mean) {
+    const auto time = time_of(next, mean);
+    time_of_next = time.value_or(Duration::zero());
     return time && work + *time <= most_work;
   };
   std::uint8_t size = 1;
@@ -180,7 +180,7 @@ void Queue::take_batch_locked(Record& leader) noexcept {
     auto next = std::static_pointer_cast<Record>(ready_.pop_for(leader, may_join));
     if (!next) break;
     if (!next->advance(State::queued, State::running)) continue;  // it has been cancelled
-    work += *time_of(*next);
+    work += time_of_next;
     begin_locked(*next);
     Record* const member = next.get();
     member->self_listed = std::move(next);
@@ -236,6 +236,7 @@ std::shared_ptr<Record> Queue::end_callback_locked(Record& record) noexcept {
 /// Counts a job that settles, or waits again, as a job that runs no longer.
 void Queue::end_active_locked(Record& record) noexcept {
   active_.remove(record);
+  ready_.end_trial(record);
   // Of a job on wye's threads, the place is free once its thread has left it.
   if (std::exchange(record.is_committed, false) && record.place != on_threads)
     ready_.places().uncommit(record.place);
@@ -257,6 +258,7 @@ void Queue::leave(Record& record, State from, const Settled& job) noexcept {
     end_active_locked(record);
   } else {
     leave_line_locked(record);
+    ready_.end_trial(record);  // it was taken when another thread settled it
     add_user_locked(1);
   }
   if (TagState* const tag = record.tag_state) {

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "scheduler/entries.hpp"
+#include "scheduler/lines.hpp"
+#include "scheduler/placement.hpp"
 #include "scheduler/places.hpp"
 #include "scheduler/tags.hpp"
 #include "scheduler/time_book.hpp"
@@ -24,8 +26,6 @@ namespace wye::inline v0::scheduler {
 /// Threads: under the mutex of its scheduler, but for `all`.
 class EntryCounts {
  public:
-  static constexpr std::size_t levels = 3;  ///< of priority, the highest first
-
   void add(std::size_t level, int jobs) noexcept {
     in_lines_[level] += static_cast<std::uint32_t>(jobs);
     add_returned(jobs);
@@ -41,12 +41,13 @@ class EntryCounts {
   std::atomic<std::size_t> all_{0};
 };
 
-/// Keeps jobs in lines: one for each place, and one for each group of equal devices, which take its
-/// jobs in turns. A device without a job of its lines takes one from the line of other devices if
-/// `is_worth_moving`. The next job of a place is the first one of the highest priority, in the order
-/// of `SchedulerOptions::order`. The keys do not change: aging is a rank, later by `aging` for each
-/// priority below the highest. A staged job runs on the device that it is staged on, unless an equal
-/// one has nothing else of its priority to run.
+/// Keeps jobs in lines. A device takes the next job of those that wait for it or for its group; one
+/// without such a job takes one that waits for other devices if `decide_move`. The next job of a place
+/// is the first one of the highest priority, in the order of `SchedulerOptions::order`. The keys do not
+/// change: aging is a rank, later by `aging` for each priority below the highest. A staged job runs on
+/// the device that it is staged on, unless an equal one has nothing else of its priority to run.
+/// A *trial* runs kernels on a group where they have not run, or run slower than at home. They run at
+/// home meanwhile, so the cost of trials is a part of their run time: see `is_worth_trying`.
 /// Threads: under the mutex of its scheduler, but for `count`.
 class Ready {
  public:
@@ -71,7 +72,8 @@ class Ready {
   std::shared_ptr<Waiting> pop() noexcept {
     return take(true, [this] { return next(); });
   }
-  /// Takes the next job of the place of `leader` if `may_join` returns true for it; null otherwise.
+  /// Takes the next job of the place of `leader` if `may_join` returns true for it and its mean time
+  /// there; null otherwise.
   template <class MayJoin>
   std::shared_ptr<Waiting> pop_for(const Waiting& leader, MayJoin may_join) noexcept {
     return take(true, [&]() -> Found {
@@ -80,7 +82,9 @@ class Ready {
       const Waiting& next = *found.jobs->front().job;
       const State state = next.state;
       if (state == State::staging) return {};
-      return state != State::queued || may_join(next) ? found : Found{};  // a job that has settled is skipped
+      if (state != State::queued) return found;  // a job that has settled is skipped
+      const TimeBook::Row* const times = row_of(next, leader.place);
+      return times && may_join(next, times->mean()) ? found : Found{};
     });
   }
   /// Takes the next job to stage, and sets its place: that of a device without room whose limit of
@@ -100,8 +104,15 @@ class Ready {
   /// Returns the number of jobs in lines, some of which may have settled, and of those that have
   /// returned. Threads: any.
   std::size_t count() const noexcept { return entries_.all(); }
-  /// Returns a place with room for a job; nothing if there is none.
-  std::optional<std::uint16_t> find_room(const Waiting& job) const noexcept;
+  /// A place with room for a job.
+  struct Room {
+    std::uint16_t place = on_threads;
+    bool is_trial = false;
+  };
+  /// Returns a place that takes a job now; nothing if there is none.
+  std::optional<Room> find_room(const Waiting& job) noexcept;
+  /// Has a job, which begins to run, take its place.
+  void take_place(Waiting& job, const Room& room) noexcept;
   /// Makes a queued job one of the staged jobs of its place. Throws: std::bad_alloc.
   void stage(std::shared_ptr<Waiting> job);
   /// Counts a job that starts or settles as waiting no longer. Its entry may stay for a while.
@@ -118,36 +129,22 @@ class Ready {
   /// Returns when the first of them starts again; `Instant::max()` if none pauses.
   Instant first_resume() noexcept;
 
-  /// Finds the row of the times of jobs like this, on the devices that it waits for or runs on, if
-  /// their mean is read. Its own time is added to it.
-  void observe(Waiting& job) noexcept;
-  /// Jobs whose run time is known, and the sum of their mean run times.
-  struct Expected {
-    std::uint32_t jobs = 0;
-    Duration run_time{};
-  };
+  /// Notes that a job which was taken has ended, or waits again.
+  void end_trial(Waiting& job) noexcept;
   /// Returns the jobs that wait and run before a job that is ready now.
-  Expected before(const Waiting& job) const noexcept;
-  /// Returns how many jobs of a line run at a time.
-  std::uint32_t at_a_time(std::uint16_t line) const noexcept;
+  Expected before(const Waiting& job) noexcept;
+  /// Returns how many jobs run at a time where a job waits.
+  std::uint32_t at_a_time(const Waiting& job) noexcept;
 
  private:
-  static constexpr std::size_t levels = EntryCounts::levels;
-  using Levels = std::array<Entries, levels>;  // the highest priority first
-  static std::size_t level_of(const Waiting& job) noexcept {
-    return levels - 1 - static_cast<std::size_t>(job.priority);
-  }
-  /// Jobs that wait for the same places.
-  struct Line {
-    Levels jobs;
-    std::array<Expected, levels> expected;
-    std::size_t held = 0;  // jobs that left it and return once fewer jobs of their tag run
-  };
+  using Levels = std::array<Entries, levels>;
   /// The next job of some, and its place.
   struct Found {
     Entries* jobs = nullptr;
+    Line* line = nullptr;  // that has them; null: they are staged
     std::uint16_t place = on_threads;
     bool is_last = false;  // of them: see `next_to_move`
+    bool is_trial = false;
   };
   using Firsts = std::array<Found, levels>;
 
@@ -161,32 +158,38 @@ class Ready {
     return nullptr;
   }
   void hold(std::shared_ptr<Waiting> job) noexcept;
-  /// Returns the group of the places that take jobs of a line.
-  std::uint16_t group_of(std::uint16_t line) const noexcept {
-    return line < most_places_ ? places_[line].group : static_cast<std::uint16_t>(line - most_places_);
+  /// Returns whether a shared job may run at the place of a device.
+  bool may_run(const Waiting& job, std::uint16_t at) const noexcept {
+    return job.may_move_to(at) || (lines_.is_shared(job) && places_[at].group == lines_.first_group_of(job));
   }
-  Entries* first_in(std::uint16_t place, std::size_t level) noexcept;
+  TimeBook::Row* row_of(const Waiting& job, std::uint16_t place) noexcept;
+  Found first_unstaged(std::uint16_t place, std::size_t level) noexcept;
+  Found first_in(std::uint16_t place, std::size_t level) noexcept;
   Found first_for(std::uint16_t place) noexcept;
   Found next() noexcept;
+  bool takes_of_others(std::uint16_t place) const noexcept {
+    return places_[place].unlike != 0 && !places_[place].refusal.until && places_.has_room(place);
+  }
+  bool is_worth_trying(const Line& line, std::uint16_t group, bool is_idle) const noexcept;
+  Found next_trial(bool is_idle) noexcept;
   Found next_to_move() noexcept;
-  Found move_from(Entries& jobs, std::uint16_t group, std::uint16_t to) noexcept;
+  void find_waits() noexcept;
+  /// A job that may move, and its run time on the idle device over that at its home.
+  struct Candidate {
+    Found found;
+    double slowdown = 0;
+  };
+  Candidate to_move(Found jobs, std::uint16_t home) noexcept;
   Found next_to_stage() noexcept;
   Found first_of(const Firsts& firsts) const noexcept;
   void expect_no_more(Waiting& job) noexcept;
-  /// Calls `f` with each place that takes jobs of a line.
-  template <class F>
-  void each_place(std::uint16_t line, F f) const {
-    if (line < most_places_) return f(line);
-    for (std::uint16_t p = 1; p < places_.size(); ++p)
-      if (places_[p].shares && most_places_ + places_[p].group == line) f(p);
-  }
-  /// Calls `f` with all jobs, as `Levels`.
+  /// Calls `f` with all jobs, as `Levels`, and their line; null: they are staged.
   template <class F>
   void each_levels(F f) {
     for (std::uint16_t p = 0; p < places_.size(); ++p) {
-      f(lines_[p].jobs);
-      f(staged_[p]);
-      f(lines_[most_places_ + p].jobs);
+      f(lines_[p].jobs, &lines_[p]);
+      f(staged_[p], nullptr);
+      lines_.each_at(p, [&](Line& line) { f(line.jobs, &line); });
     }
   }
 
@@ -194,11 +197,12 @@ class Ready {
   const Duration aging_;  // a hundred years at most, so that no rank overflows
   const bool observes_;   // the jobs of one device; those of several devices always; all jobs if `refuses_`
   const bool refuses_;
-  const std::size_t most_places_;
+  const bool learns_;
   TimeBook& times_;
   Places places_;
-  std::vector<Line> lines_;     // of places; then the shared ones, by group
+  Lines lines_;
   std::vector<Levels> staged_;  // by place
+  std::vector<Wait> waits_;     // by group: see `find_waits`
   Tags tags_;
   EntryCounts entries_;
   Waiting* first_returned_ = nullptr;

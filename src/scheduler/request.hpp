@@ -60,8 +60,7 @@ struct Request {
   const Row* row = nullptr;  ///< of the preference table
   Duration time_limit{};
   Fallback fallback = Fallback::allow;
-  bool has_own_limits = false;  ///< the job's options have a `start_by` or a time limit
-  bool borrows = false;         ///< an argument is host memory of the caller
+  bool borrows = false;  ///< an argument is host memory of the caller
 
   std::string_view name() const noexcept { return job.name(); }
   std::string_view tag() const noexcept { return std::string_view(labels_).substr(0, tag_size_); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -12,6 +13,23 @@
 #include "device/provider.hpp"
 
 namespace wye::inline v0::scheduler {
+namespace {
+
+constexpr Duration longest = std::chrono::hours(24 * 365);  // sums of some such times do not overflow
+
+double ratio(Duration time, Duration other) noexcept {
+  return static_cast<double>(time.count()) / static_cast<double>(other.count());
+}
+
+/// Returns `factor` times a time.
+Duration times(Duration time, double factor) noexcept {
+  const double product = static_cast<double>(time.count()) * factor;
+  return product < static_cast<double>(longest.count())
+             ? std::max(Duration(1), Duration(static_cast<Duration::rep>(product)))
+             : longest;
+}
+
+}  // namespace
 
 std::uint32_t size_class(std::uint64_t n) noexcept {
   if (n < 2) return 0;
@@ -37,7 +55,6 @@ std::uint64_t number_of_kernels(const Job& job) noexcept {
 void Timing::note(Duration took) noexcept {
   constexpr std::uint32_t first = 8;  // too few to know an outlier
   constexpr int forgetting = 8;
-  constexpr Duration longest = std::chrono::hours(24 * 365);  // the sums below do not overflow
   took = std::clamp(took, Duration(1), longest);
   least = count == 0 ? took : std::min(took, least + (count < first ? Duration::zero() : least / 256));
   if (count >= first) took = std::min(took, 2 * mean + 8 * spread);
@@ -47,15 +64,36 @@ void Timing::note(Duration took) noexcept {
   if (count < std::numeric_limits<std::uint32_t>::max()) ++count;
 }
 
+Duration TimeBook::Row::run_since() const noexcept {
+  return Duration(history_->kernels->run.load(std::memory_order_relaxed) -
+                  history_->run_before.load(std::memory_order_relaxed));
+}
+
+Duration TimeBook::History::mean(std::uint16_t size_class) const noexcept {
+  const auto known = rows.find(size_class);
+  return known != rows.end() && known->second ? known->second->mean() : Duration::zero();
+}
+
 TimeBook::Row* TimeBook::row(const Key& key) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   const auto known = rows_.find(key);
   if (known != rows_.end()) return &known->second;
   try {
-    return rows_.size() < most_ ? &rows_[key] : nullptr;
+    return rows_.size() < most_ ? add_row(key) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
+}
+
+TimeBook::Row* TimeBook::add_row(const Key& key) {
+  Kernels& kernels = kernels_[key.kernels];
+  History& history = kernels.on[key.group];
+  history.kernels = &kernels;
+  Row*& listed = history.rows[key.size_class];
+  Row& row = rows_[key];
+  row.key_ = key;
+  row.history_ = &history;
+  return listed = &row;
 }
 
 bool TimeBook::samples(Row& row) noexcept {
@@ -66,10 +104,72 @@ bool TimeBook::samples(Row& row) noexcept {
 
 void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instant when) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
+  const bool is_first = row.times_.held.count == 0;
   row.times_.held.note(held);
   if (run) row.times_.run.note(*run);
   row.times_.last = when;
   row.mean_.store(row.times_.held.mean.count(), std::memory_order_relaxed);
+  History& history = *row.history_;
+  const Duration::rep all =
+      history.kernels->run.load(std::memory_order_relaxed) + std::clamp(held, Duration(1), longest).count();
+  history.kernels->run.store(all, std::memory_order_relaxed);
+  history.run_before.store(all, std::memory_order_relaxed);
+  history.has_run.store(true, std::memory_order_relaxed);
+  if (is_first) note_first_time(row);
+}
+
+/// Compares the first time of a kind with those of the same kernels and size on other groups.
+void TimeBook::note_first_time(const Row& row) noexcept try {
+  known_kinds_.fetch_add(1, std::memory_order_relaxed);
+  const auto note = [&](std::uint16_t group, std::uint16_t other, double logarithm) {
+    Ratios& ratios = slowness_[{group, other}];
+    ratios.sum_of_logarithms += logarithm;
+    ++ratios.count;
+  };
+  for (const auto& [other, history] : row.history_->kernels->on) {
+    const Duration there = history.mean(row.key_.size_class);
+    if (other == row.key_.group || there == Duration::zero()) continue;
+    const double logarithm = std::log(ratio(row.mean(), there));
+    note(row.key_.group, other, logarithm);
+    note(other, row.key_.group, -logarithm);
+  }
+} catch (const std::bad_alloc&) {  // the ratio lacks a kind
+}
+
+/// Returns the time of a kind, of whose kernels one other size is known on its group.
+Duration TimeBook::follow(const Kernels& kernels, const Key& key, std::uint16_t known,
+                          Duration time) noexcept {
+  for (const auto& [group, history] : kernels.on) {
+    const Duration own = history.mean(key.size_class), of_known = history.mean(known);
+    if (own != Duration::zero() && of_known != Duration::zero()) return times(time, ratio(own, of_known));
+  }
+  constexpr double classes_per_octave = 4;
+  return times(time, std::exp2((int{key.size_class} - int{known}) / classes_per_octave));
+}
+
+Duration TimeBook::estimate(const Row& row) const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  const Key& key = row.key_;
+  std::pair<std::uint16_t, Duration> smaller{}, larger{};  // size classes and times
+  for (const auto& [size_class, other] : row.history_->rows) {
+    const Duration mean = other ? other->mean() : Duration::zero();
+    if (mean == Duration::zero()) continue;
+    if (size_class == key.size_class) return mean;
+    (size_class < key.size_class ? smaller : larger) = {size_class, mean};
+    if (size_class > key.size_class) break;
+  }
+  const auto known = smaller.second != Duration::zero() ? smaller : larger;
+  if (known.second == Duration::zero()) return {};
+  if (smaller.second == Duration::zero() || larger.second == Duration::zero())
+    return follow(*row.history_->kernels, key, known.first, known.second);
+  const double part = static_cast<double>(key.size_class - smaller.first) / (larger.first - smaller.first);
+  return times(smaller.second, std::pow(ratio(larger.second, smaller.second), part));
+}
+
+double TimeBook::slowness(std::uint16_t group, std::uint16_t other) const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  const auto known = slowness_.find({group, other});
+  return known != slowness_.end() ? std::exp(known->second.sum_of_logarithms / known->second.count) : 1;
 }
 
 void TimeBook::note_commands(Row& row, Duration took, device::StampClock clock) noexcept {
@@ -85,12 +185,6 @@ void TimeBook::note_commands(Row& row, Duration took, device::StampClock clock) 
 TimeBook::Times TimeBook::read(const Row& row) const noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   return row.times_;
-}
-
-TimeBook::Times TimeBook::find(const Key& key) const noexcept {
-  const base::Lock lock = base::lock_soon(mutex_);
-  const auto known = rows_.find(key);
-  return known != rows_.end() ? known->second.times_ : Times();
 }
 
 void TimeBook::note_call(const Key& key, Duration took) noexcept try {

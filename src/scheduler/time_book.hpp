@@ -6,9 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "device/stamps.hpp"
 
@@ -48,8 +51,11 @@ struct Timing {
 /// matrices differ in it by a factor of 2.8, which is no spread of one kind. Also keeps the times of
 /// calls that were timed alone, to compare variants.
 /// Rows are never removed: jobs refer to them. Beyond `most` kinds no further one gets a row.
-/// Threads: thread-safe. Its mutex is a leaf. `Row::mean` and `samples` take no lock.
+/// Threads: thread-safe. Its mutex is a leaf. The functions of `Row`, `samples` and `known_kinds` take
+/// no lock.
 class TimeBook {
+  struct History;
+
  public:
   struct Key {
     std::uint64_t kernels = 0;     ///< `number_of_kernels`; of a call, combined with its shape
@@ -72,12 +78,19 @@ class TimeBook {
    public:
     /// Returns the mean of `Times::held`; zero: it is not known.
     Duration mean() const noexcept { return Duration(mean_.load(std::memory_order_relaxed)); }
+    /// Returns whether jobs of its kernels, of any size, have run on its group.
+    bool has_run() const noexcept { return history_->has_run.load(std::memory_order_relaxed); }
+    /// Returns how long jobs of its kernels have run on all groups since one ran on its group; in all
+    /// if none did.
+    Duration run_since() const noexcept;
 
    private:
     friend class TimeBook;
     Times times_;
     std::atomic<Duration::rep> mean_{0};
     std::atomic<std::uint32_t> jobs_{0};  // that `samples` was asked about
+    Key key_;
+    History* history_ = nullptr;
   };
 
   explicit TimeBook(std::size_t most = 65'536) noexcept : most_(most) {}
@@ -93,10 +106,17 @@ class TimeBook {
   void note(Row& row, Duration held, std::optional<Duration> run, Instant when) noexcept;
   /// Adds the time of the commands of a job that `samples` has chosen.
   void note_commands(Row& row, Duration took, device::StampClock clock) noexcept;
+  /// Returns the mean time of a kind; if it is not known, a time that follows from the nearest sizes of
+  /// its kernels on its group: between two sizes by interpolation of the logarithms of both times; with
+  /// one, by the ratio of both sizes on another group, or in proportion to the size. Zero: none.
+  Duration estimate(const Row& row) const noexcept;
+  /// Returns the geometric mean of the time on one group over that on another one, of all kinds with
+  /// known times on both; 1: there are none. It has the first time of each kind.
+  double slowness(std::uint16_t group, std::uint16_t other) const noexcept;
+  /// Counts the kinds with a known time: `estimate` and `slowness` depend on it.
+  std::uint64_t known_kinds() const noexcept { return known_kinds_.load(std::memory_order_relaxed); }
   /// Returns the times of a row.
   Times read(const Row& row) const noexcept;
-  /// Returns the times of a kind; without a count if none is known.
-  Times find(const Key& key) const noexcept;
 
   /// Adds the time of a call that ran alone, unless there is no memory for it.
   void note_call(const Key& key, Duration took) noexcept;
@@ -111,9 +131,34 @@ class TimeBook {
       return static_cast<std::size_t>(combine(key.kernels, std::uint64_t{key.size_class} << 16 | key.group));
     }
   };
+  struct Kernels;
+  /// The jobs of some kernels on a group.
+  struct History {
+    Kernels* kernels = nullptr;
+    std::atomic<bool> has_run{false};
+    std::atomic<Duration::rep> run_before{0};  // `Kernels::run` when one last ended here
+    std::map<std::uint16_t, Row*> rows;        // by size class; null: there was no memory for it
+    Duration mean(std::uint16_t size_class) const noexcept;
+  };
+  struct Kernels {
+    std::atomic<Duration::rep> run{0};  // how long jobs have run, on all groups
+    std::map<std::uint16_t, History> on;
+  };
+  /// Times of kinds on one group over those on another one.
+  struct Ratios {
+    double sum_of_logarithms = 0;
+    std::uint32_t count = 0;
+  };
+  Row* add_row(const Key& key);
+  void note_first_time(const Row& row) noexcept;
+  static Duration follow(const Kernels& kernels, const Key& key, std::uint16_t known, Duration time) noexcept;
+
   const std::size_t most_;
   mutable std::mutex mutex_;
   std::unordered_map<Key, Row, Hash> rows_;
+  std::unordered_map<std::uint64_t, Kernels> kernels_;
+  std::map<std::pair<std::uint16_t, std::uint16_t>, Ratios> slowness_;  // by group and other group
+  std::atomic<std::uint64_t> known_kinds_{0};
   std::unordered_map<Key, Timing, Hash> calls_;
 };
 

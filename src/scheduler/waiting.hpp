@@ -13,6 +13,7 @@
 
 namespace wye::inline v0::scheduler {
 
+struct Line;
 struct TagState;
 
 enum class State : std::uint8_t {
@@ -36,6 +37,9 @@ constexpr std::uint16_t shared_line(std::size_t devices, std::size_t first) noex
   return static_cast<std::uint16_t>(devices + 2 + first);
 }
 
+/// The priorities of jobs, the highest first.
+inline constexpr std::size_t levels = 3;
+
 /// A job as `Ready` keeps it.
 /// Threads: the state changes by compare-and-swap. The members up to `may_share` are set before the
 ///          job is ready; the others are under the mutex of the scheduler.
@@ -43,12 +47,14 @@ struct Waiting {
   std::atomic<State> state{State::queued};
   Priority priority = Priority::normal;
   bool uses_arrays = false;
+  bool has_own_limits = false;      ///< its options have a `start_by` or a time limit
   bool may_share = false;           ///< a submission with other jobs: `Queue::take_batch_locked`
   std::uint16_t line = on_threads;  ///< of the places that it waits for
   /// It runs here, or is staged here. `on_threads` while it waits in a line of several devices.
   std::uint16_t place = on_threads;
   std::uint32_t entries = 0;   ///< made for it in lines: see `Entry`
   bool is_staged = false;      ///< one of the staged jobs of `place`
+  bool is_trial = false;       ///< it runs as a trial
   std::uint64_t sequence = 0;  ///< in the order of submission
   std::uint64_t kernels = 0;   ///< `number_of_kernels`
   std::uint64_t movable = 0;   ///< bit `d`: device `d`, which is not of its line, can run it too
@@ -57,8 +63,9 @@ struct Waiting {
   Instant start_by = Instant::max();
   Instant due{};                      ///< its place in the order within its priority
   Duration expected{};                ///< its run time, while its line expects it
-  TimeBook::Row* time_row = nullptr;  ///< of its kind on devices of its line; null: not observed
+  TimeBook::Row* time_row = nullptr;  ///< of its kind where it runs; null: not observed
   TagState* tag_state = nullptr;      ///< null: nothing depends on its tag
+  Line* in_line = nullptr;            ///< where it waits; null: nowhere
   /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of
   /// a batch.
   Waiting* next_listed = nullptr;
@@ -69,8 +76,12 @@ struct Waiting {
     return {
         .kernels = kernels, .size_class = static_cast<std::uint16_t>(size_class(size.count)), .group = group};
   }
-  /// Returns the mean time of its kind; zero: it is not known.
-  Duration mean_time() const noexcept { return time_row ? time_row->mean() : Duration::zero(); }
+  /// Returns whether a device that is not of the first ones of its line can run it.
+  bool may_move_to(std::uint16_t at) const noexcept {
+    return at != on_threads && at <= 64 && (movable >> (at - 1) & 1) != 0;
+  }
+  /// Returns the index of its priority among the levels.
+  std::size_t level() const noexcept { return levels - 1 - static_cast<std::size_t>(priority); }
 };
 
 }  // namespace wye::scheduler

@@ -165,12 +165,12 @@ void Workers::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& n
 
 bool Workers::run_if_room(base::Lock& lock, Record& record) noexcept {
   const bool nested = runs_job();
-  const std::optional<std::uint16_t> place = nested ? std::nullopt : queue_.ready().find_room(record);
-  if (!nested && (!place || (record.tag_state && record.tag_state->is_full()))) return false;
+  const std::optional<Ready::Room> room = nested ? std::nullopt : queue_.ready().find_room(record);
+  if (!nested && (!room || (record.tag_state && record.tag_state->is_full()))) return false;
   if (!record.advance(State::queued, State::running)) return false;
   queue_.begin_locked(record, !nested);
-  record.place = place.value_or(on_threads);
-  if (place)
+  queue_.ready().take_place(record, room.value_or(Ready::Room{}));
+  if (room)
     queue_.commit_locked(record);
   else
     queue_.add_user_locked(1);
@@ -182,7 +182,7 @@ bool Workers::run_if_room(base::Lock& lock, Record& record) noexcept {
   --jobs_on_this_thread;
   if (nested) return queue_.end_use(), true;
   lock = queue_.hold();
-  end_run_locked(*place, progress);
+  end_run_locked(room->place, progress);
   wake(std::move(lock));
   return true;
 }

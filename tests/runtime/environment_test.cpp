@@ -46,6 +46,7 @@ TEST_CASE("without environment variables the documented defaults hold", "[runtim
   CHECK(all.cache.disk == 1_GiB);
   CHECK(all.scheduler.concurrent_jobs == 4);
   CHECK(all.scheduler.job_time_limit == 30s);
+  CHECK(all.scheduler.placement == PlacementMode::learned);
   CHECK(all.scheduler.measure_variants);
   CHECK(all.scheduler.fallback == Fallback::allow);
   CHECK_FALSE(all.cache.durable);
@@ -84,6 +85,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                            {"WYE_JOB_TIME_LIMIT", "2"},
                                            {"WYE_FALLBACK", "forbid"},
                                            {"WYE_MEASURE_VARIANTS", "0"},
+                                           {"WYE_PLACEMENT", "table"},
                                            {"WYE_QUALIFICATION", "again"},
                                            {"WYE_HOT_RELOAD", "1"},
                                            {"WYE_CLOSE_TIMEOUT", "750ms"},
@@ -115,6 +117,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
   CHECK(all.scheduler.concurrent_jobs == 9);
   CHECK(all.scheduler.job_time_limit == 2s);
   CHECK(all.scheduler.fallback == Fallback::forbid);
+  CHECK(all.scheduler.placement == PlacementMode::table);
   CHECK_FALSE(all.scheduler.measure_variants);
   CHECK(all.qualification == Qualification::again);
   CHECK(all.hot_reload);
@@ -169,6 +172,8 @@ TEST_CASE("an invalid value is an error that names the variable", "[runtime]") {
   CHECK(
       sentence("WYE_KEPT_MEMORY", "much") ==
       "Environment variable WYE_KEPT_MEMORY ('much') is not a number of bytes such as 536870912 or 512MiB.");
+  CHECK(sentence("WYE_PLACEMENT", "best") ==
+        "Environment variable WYE_PLACEMENT ('best') is not learned or table.");
   CHECK(sentence("WYE_FALLBACK", "maybe") ==
         "Environment variable WYE_FALLBACK ('maybe') is not allow, warn or forbid.");
   CHECK(sentence("WYE_BACKENDS", "cpu,,vulkan") ==

@@ -38,7 +38,8 @@ ContextPool pool_with_missing(const Scripted& device) {
 
 TEST_CASE("a row holds from its size on: one byte less takes the row before it", "[scheduler]") {
   const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
-  test::Machine machine({a, b}, {.preferences = {{workload_types::custom, 0_B, {"cuda"}},
+  test::Machine machine({a, b}, {.placement = PlacementMode::table,
+                                 .preferences = {{workload_types::custom, 0_B, {"cuda"}},
                                                  {workload_types::custom, 100_B, {"vulkan"}}}});
   const auto touches = Kernel<ReadWrite<std::uint8_t>>::make(
                            {.name = "touches", .sources = {host([](Range, std::span<std::uint8_t>) {})}})
@@ -77,7 +78,8 @@ TEST_CASE("a type of the application has its own rows, or those of custom work",
   constexpr WorkloadType physics{"physics"}, chemistry{"chemistry"};
   const Scripted a = scripted("cuda:0"), b = scripted("vulkan:0");
   test::Machine machine(
-      {a, b}, {.preferences = {{physics, 0_B, {"vulkan"}}, {workload_types::custom, 0_B, {"cuda"}}}});
+      {a, b}, {.placement = PlacementMode::table,
+               .preferences = {{physics, 0_B, {"vulkan"}}, {workload_types::custom, 0_B, {"cuda"}}}});
   std::vector<float> x(1, 1.0f);
   const Call call = test::host_scale()(x, 1.0f);
   CHECK(ran_on(machine.scheduler.run(Job(call, physics))) == "vulkan:0");
@@ -99,7 +101,7 @@ TEST_CASE("devices that a row does not name run its jobs if the named ones canno
 
 TEST_CASE("`on` names one device exactly, or any device of a backend in their order", "[scheduler]") {
   const Scripted a = scripted("vulkan:0"), b = scripted("vulkan:1"), c = scripted("cuda:0");
-  test::Machine machine({c, a, b});
+  test::Machine machine({c, a, b}, {.placement = PlacementMode::table});
   std::vector<float> x(1, 1.0f);
   const auto scale = test::host_scale();
   CHECK(ran_on(machine.scheduler.run(scale(x, 1.0f), {.on = "vulkan:1"})) == "vulkan:1");

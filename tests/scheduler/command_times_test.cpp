@@ -22,13 +22,13 @@ namespace {
 
 /// Returns the times of the kind of a job on the devices that have run it.
 TimeBook::Times times_of(const Scheduler& scheduler, const Job& job) {
-  const TimeBook& book = base::state_of(scheduler)->parts().times;
+  TimeBook& book = base::state_of(scheduler)->parts().times;
   TimeBook::Times found;
   for (std::uint16_t group = 0; group < 16 && found.held.count == 0; ++group)
-    found = book.find(
+    found = book.read(*book.row(
         {.kernels = scheduler::number_of_kernels(job),
          .size_class = static_cast<std::uint16_t>(scheduler::size_class(flight::size_of(job).count)),
-         .group = group});
+         .group = group}));
   return found;
 }
 

@@ -165,7 +165,7 @@ TEST_CASE(
     "a job waits a few times for memory that no job holds, then falls back; the next ones do so at once",
     "[scheduler][memory]") {
   const auto other = scripted("vulkan:0");
-  Narrow narrow({other});
+  Narrow narrow({other}, {}, {.placement = PlacementMode::table});
   Lease lease = narrow.pool->lease({.on = "cuda"}).value();
   std::optional<Buffer> kept = lease.buffer<float>(2 * values_each).value();
   One a, b, c;

@@ -1,6 +1,7 @@
 // The lines of jobs that are ready, alone.
 #include "scheduler/ready.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -47,23 +48,28 @@ struct Lines {
   }
   /// Adds a job that may run on the group of `device`.
   std::shared_ptr<Waiting> add(std::size_t device, Priority priority = Priority::normal,
-                               std::uint64_t movable = 0) {
+                               std::uint64_t movable = 0, std::uint64_t kernels = 7) {
     const bool shares = table.choices[device].shares;
     return add_to(shares ? shared_line(most_devices, table.choices[device].equal)
                          : static_cast<std::uint16_t>(1 + device),
-                  priority, movable);
+                  priority, movable, kernels);
   }
   std::shared_ptr<Waiting> add_to(std::uint16_t line, Priority priority = Priority::normal,
-                                  std::uint64_t movable = 0) {
+                                  std::uint64_t movable = 0, std::uint64_t kernels = 7) {
     const auto job = std::make_shared<Waiting>();
     job->line = line;
     job->priority = priority;
     job->movable = movable;
     job->sequence = ++last;
-    job->kernels = 7;
+    job->kernels = kernels;
     ready.rank(*job);
     ready.push(job);
     return job;
+  }
+  /// Notes that a job has run on a device.
+  void note(std::size_t device, Duration took, std::uint64_t kernels = 7) {
+    const auto group = static_cast<std::uint16_t>(1 + table.choices[device].equal);
+    times.note(*times.row({.kernels = kernels, .group = group}), took, took, Instant());
   }
   /// Takes the next job to run, and runs it. Returns its number and its device.
   std::pair<std::uint64_t, int> start() {
@@ -72,12 +78,22 @@ struct Lines {
     job->state = State::running;
     ready.leave(*job);
     ready.places().commit(job->place);
+    running.push_back(job);
     return {job->sequence, job->place - 1};
   }
-  void end(std::uint16_t device) { ready.places().uncommit(static_cast<std::uint16_t>(1 + device)); }
+  /// Ends the first job that runs on a device.
+  void end(std::uint16_t device) {
+    const auto job = std::find_if(running.begin(), running.end(),
+                                  [&](const auto& one) { return one->place == 1 + device; });
+    REQUIRE(job != running.end());
+    ready.places().uncommit((*job)->place);
+    ready.end_trial(**job);
+    running.erase(job);
+  }
 
   std::uint64_t memory[8] = {};
   std::uint64_t last = 0;
+  std::vector<std::shared_ptr<Waiting>> running;
   TimeBook times;
   Table table;
   Ready ready;
@@ -193,8 +209,9 @@ TEST_CASE("an idle device takes a job of another one when that completes it earl
   CHECK(decide_move({.run = 1ms, .before = 12ms}, 10ms) == Move::last);
   CHECK(decide_move({.run = 1ms, .before = 12ms, .at_a_time = 4}, 10ms) == Move::none);
   CHECK(decide_move({.run = 1ms, .before = 1s}, {}) == Move::none);
-  CHECK(decide_move({.run = 1ms, .before = 1s, .is_long = true}, {}) == Move::first);
-  CHECK(decide_move({.is_long = true}, 1ms) == Move::first);
+  CHECK(decide_move({.run = 1ms, .before = 1s, .jobs = 1}, {}) == Move::none);
+  CHECK(decide_move({.before = 1s, .jobs = 1}, {}) == Move::first);
+  CHECK(decide_move({.jobs = 1}, 1ms) == Move::first);
   CHECK(decide_move({}, 1ms) == Move::none);
 }
 
@@ -219,32 +236,118 @@ TEST_CASE("a job that cannot run on an idle device does not move there", "[sched
   CHECK(lines.start() == Start{4, 1});  // the last one can
 }
 
-TEST_CASE("a fast device takes jobs of a slow one, and a slow one only what would wait longer",
+TEST_CASE("jobs wait for the fastest device, and a slower one takes only what would wait longer",
           "[scheduler]") {
   for (const bool is_first_slow : {true, false}) {
     INFO(is_first_slow);
     Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)});
-    const auto note = [&](std::uint16_t group, Duration took) {
-      lines.times.note(*lines.times.row({.kernels = 7, .group = group}), took, took, Instant());
-    };
-    note(1, is_first_slow ? 10ms : 1ms);
-    note(2, is_first_slow ? 1ms : 10ms);
+    lines.note(0, is_first_slow ? 10ms : 1ms);
+    lines.note(1, is_first_slow ? 1ms : 10ms);
     for (int i = 0; i < 16; ++i) lines.add(0, Priority::normal, 0b10);
-    CHECK(lines.start() == Start{1, 0});
-    if (is_first_slow) {
-      CHECK(lines.start() == Start{2, 1});
-    } else {
-      const Start moved = lines.start();
-      CHECK(moved.second == 1);
-      CHECK(moved.first > 2);
-    }
+    const int fast = is_first_slow ? 1 : 0;
+    CHECK(lines.start() == Start{1, fast});
+    CHECK(lines.start() == Start{16, 1 - fast});
     for (std::uint64_t ran = 2; ran < 16; ++ran) {
-      lines.end(is_first_slow ? 1 : 0);
-      CHECK(lines.start().second == (is_first_slow ? 1 : 0));
+      CHECK(lines.start() == none);
+      lines.end(static_cast<std::uint16_t>(fast));
+      CHECK(lines.start() == Start{ran, fast});
     }
-    lines.end(is_first_slow ? 1 : 0);
+    lines.end(static_cast<std::uint16_t>(fast));
     CHECK(lines.start() == none);
   }
+}
+
+TEST_CASE("an idle device takes the job that it slows down least", "[scheduler]") {
+  Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)});
+  lines.note(0, 1ms, 7), lines.note(1, 8ms, 7);
+  lines.note(0, 1ms, 8), lines.note(1, 2ms, 8);
+  for (int i = 0; i < 20; ++i) lines.add(0, Priority::normal, 0b10, i % 2 == 0 ? 7 : 8);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == Start{20, 1});  // of kernel 8
+  lines.end(1);
+  CHECK(lines.start() == Start{18, 1});
+}
+
+TEST_CASE("a job that waits goes where it runs faster once that is known", "[scheduler]") {
+  Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)});
+  lines.note(0, 1ms), lines.note(1, 2ms);
+  for (int i = 0; i < 4; ++i) lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == Start{4, 1});
+  for (int i = 0; i < 30; ++i) lines.note(0, 1s);
+  lines.end(1);
+  CHECK(lines.start() == Start{2, 1});
+  lines.end(0), lines.end(1);
+  CHECK(lines.start() == Start{3, 1});
+}
+
+TEST_CASE("with the table a job waits for the first device", "[scheduler]") {
+  Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)}, {.placement = PlacementMode::table});
+  lines.note(0, 3ms), lines.note(1, 2ms);
+  lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{1, 0});
+  lines.end(0);
+  lines.note(0, 10s);
+  lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{2, 0});
+}
+
+TEST_CASE("a kernel is tried on an idle device for as long as it has run", "[scheduler][trials]") {
+  Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)}, {.committed_per_lane = 8});
+  const auto add = [&] { return lines.add(0, Priority::normal, 0b10); };
+  add(), add();
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == none);  // its time is not known
+  lines.note(0, 1ms);
+  CHECK(lines.start() == Start{2, 1});
+  add(), add();
+  CHECK(lines.start() == none);  // one trial of a group runs at a time
+  SECTION("once: its time is known then") {
+    lines.note(1, 3ms);
+    lines.end(1);
+    CHECK(lines.start() == none);
+    lines.end(0);
+    CHECK(lines.start() == Start{3, 0});
+  }
+  SECTION("again if the trial has failed") {
+    lines.end(1);
+    CHECK(lines.start() == Start{3, 1});
+  }
+}
+
+TEST_CASE("trials on a device with other work, or a slower one, take 2 % of the time",
+          "[scheduler][trials]") {
+  Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)}, {.committed_per_lane = 8});
+  const bool has_run_there = GENERATE(true, false);
+  lines.note(0, 1ms);
+  if (has_run_there) lines.note(1, 3ms);
+  lines.add_to(1), lines.add_to(2);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == Start{2, 1});
+  lines.add(0, Priority::normal, 0b10);  // job 3
+  lines.add_to(2);
+  for (int i = 0; i < (has_run_there ? 149 : 48); ++i) lines.note(0, 1ms);
+  lines.end(1);
+  CHECK(lines.start() == Start{4, 1});
+  lines.add_to(2);
+  lines.end(1);
+  lines.note(0, 1ms);
+  CHECK(lines.start() == Start{3, 1});  // before job 5
+  lines.end(1);
+  CHECK(lines.start() == Start{5, 1});
+}
+
+TEST_CASE("a job with limits of its own is no trial", "[scheduler][trials]") {
+  Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)}, {.committed_per_lane = 8});
+  for (int i = 0; i < 100; ++i) lines.note(0, 1ms);
+  lines.add_to(1);
+  CHECK(lines.start() == Start{1, 0});
+  lines.add(0, Priority::normal, 0b10)->has_own_limits = true;
+  CHECK(lines.start() == none);
+  lines.end(0);
+  CHECK(lines.start() == Start{2, 0});
+  lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{3, 1});
 }
 
 TEST_CASE("a device that has refused a job takes none that it shares for a while", "[scheduler]") {

@@ -125,7 +125,7 @@ TEST_CASE("a first device that is ten times slower than the second runs few of t
   const std::uint32_t steps = gpus.run(
       {10, 1}, [&](std::size_t left) { return gpus.devices[1]->held() == 1 || gpus.in_flight() == left; });
   INFO(steps << " steps, at best " << ideal);
-  CHECK(steps <= 1.5 * ideal);
+  CHECK(steps <= 1.3 * ideal);
   CHECK(gpus.ran_on()["cuda:1"] > 50);
   gpus.check_results();
 }
@@ -184,7 +184,7 @@ TEST_CASE("a job whose equal device fails runs on the next one", "[scheduler]") 
 }
 
 TEST_CASE("jobs of unlike devices wait for the first one while few wait", "[scheduler]") {
-  Gpus gpus({"A100", "L4"}, {.committed_per_lane = 4});
+  Gpus gpus({"A100", "L4"}, {.committed_per_lane = 4, .placement = PlacementMode::table});
   gpus.submit(4);
   CHECK(gpus.run({1, 1}, [&](std::size_t) { return gpus.devices[0]->held() == 1; }) == 4);
   CHECK(gpus.ran_on() == std::map<std::string, int>{{"cuda:0", 4}});

@@ -146,12 +146,12 @@ TEST_CASE("kernels, sizes and devices have rows of their own", "[scheduler][time
   TimeBook::Row* const row = book.row(key);
   REQUIRE(row);
   CHECK(row->mean() == 0ns);
-  CHECK(book.find(key).held.count == 0);
+  CHECK(book.read(*row).held.count == 0);
   book.note(*row, 10ms, 8ms, Instant(1s));
   book.note(*row, 18ms, std::nullopt, Instant(2s));
   CHECK(book.row(key) == row);
   CHECK(row->mean() == 11ms);
-  const TimeBook::Times times = book.find(key);
+  const TimeBook::Times times = book.read(*book.row(key));
   CHECK(times.held.mean == 11ms);
   CHECK(times.held.count == 2);
   CHECK(times.run.mean == 8ms);
@@ -161,7 +161,7 @@ TEST_CASE("kernels, sizes and devices have rows of their own", "[scheduler][time
   for (const TimeBook::Key& other : {TimeBook::Key{.kernels = 8, .size_class = 40, .group = 1},
                                      TimeBook::Key{.kernels = 7, .size_class = 41, .group = 1},
                                      TimeBook::Key{.kernels = 7, .size_class = 40, .group = 2}}) {
-    CHECK(book.find(other).held.count == 0);
+    CHECK(book.read(*book.row(other)).held.count == 0);
     CHECK(book.row(other) != row);
     CHECK(book.row(other)->mean() == 0ns);
   }
@@ -212,10 +212,79 @@ TEST_CASE("a full book adds no kind and keeps those that it has", "[scheduler][t
   REQUIRE(row);
   REQUIRE(book.row(second));
   CHECK(book.row(third) == nullptr);
-  CHECK(book.find(third).held.count == 0);
   book.note(*row, 3ms, 3ms, Instant());
   CHECK(book.row(first) == row);
-  CHECK(book.find(first).held.mean == 3ms);
+  CHECK(book.read(*row).held.mean == 3ms);
+}
+
+TEST_CASE("the time of an unknown size follows from its neighbours", "[scheduler][times]") {
+  TimeBook book;
+  const auto row = [&](std::uint16_t size_class, std::uint16_t group = 1, std::uint64_t kernels = 7) {
+    return book.row({.kernels = kernels, .size_class = size_class, .group = group});
+  };
+  const auto note = [&](TimeBook::Row* of, Duration took) { book.note(*of, took, took, Instant()); };
+  CHECK(book.estimate(*row(40)) == 0ns);
+  CHECK(book.known_kinds() == 0);
+  note(row(40), 1ms);
+  CHECK(book.known_kinds() == 1);
+  CHECK(book.estimate(*row(40)) == 1ms);
+  CHECK(book.estimate(*row(44)) == 2ms);  // an octave is four classes
+  CHECK(book.estimate(*row(36)) == 500us);
+  CHECK(book.estimate(*row(40, 2)) == 0ns);
+  CHECK(book.estimate(*row(40, 1, 8)) == 0ns);
+  note(row(48), 16ms);
+  CHECK(book.estimate(*row(44)) == 4ms);  // between the logarithms of 1 ms and 16 ms
+  CHECK(book.estimate(*row(52)) == 32ms);
+  // On another group, of which one size is known, times grow as they do here.
+  note(row(40, 2), 3ms);
+  CHECK(book.estimate(*row(48, 2)) == 48ms);
+  CHECK(book.estimate(*row(44, 2)) == 6ms);  // of this size no time is known anywhere
+  CHECK(book.known_kinds() == 3);
+  note(row(40), 1ms);
+  CHECK(book.known_kinds() == 3);
+}
+
+TEST_CASE("an estimate is at most a year, and at least a nanosecond", "[scheduler][times]") {
+  TimeBook book;
+  const auto row = [&](std::uint16_t size_class) {
+    return book.row({.kernels = 7, .size_class = size_class, .group = 1});
+  };
+  book.note(*row(120), std::chrono::hours(20'000), {}, Instant());
+  CHECK(book.estimate(*row(259)) == std::chrono::hours(24 * 365));
+  CHECK(book.estimate(*row(0)) > 0ns);
+}
+
+TEST_CASE("the slowness of a group is the geometric mean over kinds known on both", "[scheduler][times]") {
+  TimeBook book;
+  const auto note = [&](std::uint64_t kernels, std::uint16_t group, Duration took) {
+    book.note(*book.row({.kernels = kernels, .group = group}), took, took, Instant());
+  };
+  CHECK(book.slowness(2, 1) == 1);
+  note(7, 1, 1ms), note(7, 2, 2ms);
+  CHECK(book.slowness(2, 1) == Approx(2));
+  CHECK(book.slowness(1, 2) == Approx(0.5));
+  note(8, 2, 8ms), note(8, 1, 1ms);
+  CHECK(book.slowness(2, 1) == Approx(4));
+  CHECK(book.slowness(2, 3) == 1);
+}
+
+TEST_CASE("a row knows how long its kernels have run since they ran on its group", "[scheduler][times]") {
+  TimeBook book;
+  TimeBook::Row* const here = book.row({.kernels = 7, .size_class = 4, .group = 1});
+  TimeBook::Row* const there = book.row({.kernels = 7, .size_class = 8, .group = 2});
+  TimeBook::Row* const other = book.row({.kernels = 8, .group = 1});
+  CHECK_FALSE(here->has_run());
+  CHECK(here->run_since() == 0ns);
+  book.note(*there, 3ms, {}, Instant());
+  book.note(*there, 4ms, {}, Instant());
+  CHECK(here->run_since() == 7ms);
+  CHECK(there->run_since() == 0ns);
+  book.note(*here, 5ms, {}, Instant());
+  CHECK(here->run_since() == 0ns);
+  CHECK(there->run_since() == 5ms);
+  CHECK(book.row({.kernels = 7, .size_class = 40, .group = 1})->has_run());  // another size
+  CHECK_FALSE(other->has_run());
+  CHECK(other->run_since() == 0ns);
 }
 
 TEST_CASE("calls have times of their own, which can be forgotten", "[scheduler][times]") {
@@ -226,7 +295,7 @@ TEST_CASE("calls have times of their own, which can be forgotten", "[scheduler][
   book.note_call(key, 2ms);
   CHECK(book.find_call(key).least == 2ms);
   CHECK(book.find_call(key).count == 2);
-  CHECK(book.find(key).held.count == 0);
+  CHECK(book.read(*book.row(key)).held.count == 0);
   TimeBook::Row* const row = book.row(key);
   book.note(*row, 9ms, 9ms, Instant());
   book.forget_calls();
@@ -251,7 +320,7 @@ TEST_CASE("threads share a book", "[scheduler][times]") {
     });
   for (std::thread& one : all) one.join();
   for (std::uint64_t k = 0; k < kinds; ++k) {
-    CHECK(book.find({.kernels = k}).held.count == threads * rounds);
+    CHECK(book.read(*book.row({.kernels = k})).held.count == threads * rounds);
     CHECK(book.find_call({.kernels = k}).count == threads * rounds);
   }
 }

@@ -39,9 +39,9 @@ class Policy {
   virtual void returned(std::size_t device, Instant now);
 };
 
-/// Returns the policy of the library with the preference table. Its decisions are made by the code
-/// that the scheduler uses. Throws std::invalid_argument: not all GPUs have the same number of lanes.
-std::unique_ptr<Policy> by_table(const Mix& mix, SchedulerOptions options = {});
+/// Returns the policy of the library: the code that the scheduler uses makes its decisions. Throws
+/// std::invalid_argument: not all GPUs have the same number of lanes.
+std::unique_ptr<Policy> library_policy(const Mix& mix, PlacementMode mode = PlacementMode::learned);
 /// Returns a policy that gives each job to the next device.
 std::unique_ptr<Policy> round_robin(const Mix& mix);
 /// Returns a policy that gives each job to the device with the fewest jobs.

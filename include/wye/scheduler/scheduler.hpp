@@ -62,6 +62,12 @@ enum class WhenFull : std::uint8_t {
   drop_lowest,  ///< the job that would run last fails as over_budget. Looks at every waiting job of the lowest priority
 };
 
+/// Selects how the device of a job is chosen among those that can run it.
+enum class PlacementMode : std::uint8_t {
+  learned,  ///< by the run times of earlier jobs of its kernels; by the table while these are not known
+  table,    ///< in the order of the table: an order that does not depend on times
+};
+
 /// Options of `Scheduler::open`. Only `RuntimeOptions::from_environment` reads the variables.
 ///
 /// | option           | default      | environment          | unit, range                          |
@@ -77,6 +83,7 @@ enum class WhenFull : std::uint8_t {
 /// | refuse_unreachable | false      | -                    | see below                            |
 /// | tags             | none         | -                    | see TagOptions                       |
 /// | fallback         | allow        | WYE_FALLBACK         | allow, warn, forbid                  |
+/// | placement        | learned      | WYE_PLACEMENT        | learned, table                       |
 /// | preferences      | none         | -                    | rows of `default_preferences` to replace |
 /// | measure_variants | true         | WYE_MEASURE_VARIANTS | 0, 1: see `fastest_of`               |
 /// | recent           | 1,024        | -                    | jobs, 0 to 1,048,576                 |
@@ -123,6 +130,11 @@ struct SchedulerOptions {
   bool refuse_unreachable = false;
   std::vector<TagOptions> tags = {};
   Fallback fallback = Fallback::allow;
+  /// How jobs that several GPUs can run are placed. With `learned` they wait for the GPUs that run them
+  /// in the least time. Their kernels are tried on another GPU once for as long as they have run in all,
+  /// if it would be idle otherwise, and again for 2 % of the time that they have run since. A job with a
+  /// `start_by` or a time limit of its own is never tried.
+  PlacementMode placement = PlacementMode::learned;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
   bool measure_variants = true;  ///< false: uses the first variant that has a source for the device
   std::uint32_t recent = 1024;   ///< settled jobs that `Scheduler::recent` returns

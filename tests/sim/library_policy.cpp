@@ -43,7 +43,8 @@ std::vector<Choice> choices_of(const Mix& mix) {
   return choices;
 }
 
-SchedulerOptions options_for(const Mix& mix, SchedulerOptions options) {
+SchedulerOptions options_for(const Mix& mix, PlacementMode mode) {
+  SchedulerOptions options{.placement = mode};
   for (const Device& device : mix.devices)
     if (is_host(device)) options.concurrent_jobs = device.lanes;
   return options;
@@ -62,13 +63,13 @@ PoolOptions pool_options(const Mix& mix) {
   return options;
 }
 
-class ByTable : public Policy {
+class LibraryPolicy : public Policy {
  public:
-  ByTable(const Mix& mix, const SchedulerOptions& options)
+  LibraryPolicy(const Mix& mix, PlacementMode mode)
       : mix_(mix),
-        table_(options.preferences, choices_of(mix)),
+        table_({}, choices_of(mix)),
         there_(mix.devices.size(), true),
-        ready_(options_for(mix, options), pool_options(mix), mix.devices.size(), times_,
+        ready_(options_for(mix, mode), pool_options(mix), mix.devices.size(), times_,
                [](std::size_t) { return Bytes{}; }),
         running_(mix.jobs.size()) {
     ready_.places().add(table_);
@@ -91,14 +92,17 @@ class ByTable : public Policy {
       const std::size_t device = job->place == on_threads ? host_of(*job) : job->place - 1u;
       if (!there_[device]) {  // as `Runner` does: it goes to the line of the next device
         ready_.leave(*job);
-        if (job->place != on_threads)
-          ready_.places().refuse(job->place, job->line > mix_.devices.size(), Instant::max());
+        if (job->place != on_threads) {
+          scheduler::Places& places = ready_.places();
+          const std::size_t group = places[job->place].group - 1u;
+          places.refuse(job->place, job->line == scheduler::shared_line(mix_.devices.size(), group),
+                        Instant::max());
+        }
         push(std::move(job));
         continue;
       }
       ready_.places().commit(job->place);
       ready_.leave(*job);
-      ready_.observe(*job);
       job->state = State::running;
       running_[job->index] = job;
       return Run{job->index, device};
@@ -151,7 +155,8 @@ class ByTable : public Policy {
     if (is_host(mix_.devices[*first])) {
       waiting->line = on_threads;
     } else {
-      const scheduler::Home home = scheduler::home_at(row, *first, opens);
+      const scheduler::Home home =
+          scheduler::home_at(row, *first, [&](std::size_t device) { return mix_.can_run(job, device); });
       waiting->movable = home.movable;
       waiting->line = home.is_shared ? scheduler::shared_line(mix_.devices.size(), row.choices[*first].equal)
                                      : static_cast<std::uint16_t>(1 + *first);
@@ -162,6 +167,7 @@ class ByTable : public Policy {
   std::shared_ptr<SimulatedJob> take(const Run& run) {
     std::shared_ptr<SimulatedJob> job = std::move(running_[run.job]);
     ready_.places().uncommit(job->place);
+    ready_.end_trial(*job);
     return job;
   }
 
@@ -177,8 +183,8 @@ class ByTable : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> by_table(const Mix& mix, SchedulerOptions options) {
-  return std::make_unique<ByTable>(mix, std::move(options));
+std::unique_ptr<Policy> library_policy(const Mix& mix, PlacementMode mode) {
+  return std::make_unique<LibraryPolicy>(mix, mode);
 }
 
 }  // namespace wye::test::sim
