@@ -70,6 +70,8 @@ std::string Explainer::describe(const Record& record, const Decision& decision) 
                         decision.detail->program->name(), decision.detail->owner->info().id);
     case RefusalCode::other_silicon: return "it is not on the processor of the graph's other GPU steps.";
     case RefusalCode::busy: return base::text("'{}' had less to do.", ran_on);
+    case RefusalCode::slower: return slowness(record, decision.device);
+    case RefusalCode::trial: return base::text("the job was a trial of '{}'.", ran_on);
     case RefusalCode::fallback_forbidden: return base::text("fallback of {} is forbidden.", record.object());
     case RefusalCode::emulated:
       return base::text("it runs on the CPU, so '{}' and every other device come first.", ran_on);
@@ -77,6 +79,44 @@ std::string Explainer::describe(const Record& record, const Decision& decision) 
       return base::text("'{}' {}", ran_on, order_of(*record.row, record.device, decision.device));
   }
   return {};
+}
+
+/// Returns how long jobs like one take on a device; nothing if it is not known.
+std::optional<Estimate> Explainer::estimate(const Record& record, std::size_t device) const {
+  const Timing held = times_.find(record.kind(record.row->group_of(device))).held;
+  if (held.count == 0) return std::nullopt;
+  return Estimate{held.mean, held.spread, held.count};
+}
+
+/// Returns how long jobs like one take on a device, and on the one that ran it, as a sentence.
+std::string Explainer::slowness(const Record& record, std::size_t device) const {
+  const auto time_on = [&](std::size_t on) {
+    const auto known = estimate(record, on);
+    return known ? base::text("{:.3g} ms ({} runs)", milliseconds(known->time), known->runs)
+                 : std::string("a time that other sizes suggest");
+  };
+  return base::text("jobs like it take {} there, and {} on '{}'.", time_on(device), time_on(record.device),
+                    pool_.fleet().info(record.device).id);
+}
+
+/// Returns the decision about a device that was not considered before the job ran.
+Decision Explainer::pass(const Record& record, std::size_t device) const {
+  Decision passed = placer_.pass(record, device, record.device);
+  const bool is_of_table =
+      passed.code == RefusalCode::lower_preference || passed.code == RefusalCode::emulated;
+  if (!learns_ || !is_of_table) return passed;
+  const auto there = estimate(record, device), here = estimate(record, record.device);
+  if (there && here && there->time > here->time) passed.code = RefusalCode::slower;
+  return passed;
+}
+
+/// Returns what was expected of the device that ran a job, and the time that it took.
+std::string Explainer::times_taken(const Record& record) const {
+  const std::string took = base::text("took {:.3g} ms. ", milliseconds(record.settled_at - record.started));
+  if (record.estimate == Duration::zero()) return took;
+  const auto known = estimate(record, record.device);
+  return base::text("expected {:.3g} ms ({} runs), {}", milliseconds(record.estimate),
+                    known ? known->runs : 0, took);
 }
 
 Explanation Explainer::explain(const Record& record) const {
@@ -88,13 +128,15 @@ Explanation Explainer::explain(const Record& record) const {
   if (!record.is_settled) return explanation;
   const auto add = [&](const Decision& decision) {
     const AdapterInfo& info = pool_.fleet().info(decision.device);
-    explanation.candidates.push_back(
-        {info.id, info.name, decision.verdict,
-         decision.verdict == Candidate::Verdict::ran
-             ? base::text("took {:.3g} ms. {}", milliseconds(record.settled_at - record.started),
-                          reason(record))
-             : describe(record, decision),
-         decision.code, to_optional(decision.error())});
+    const bool has_run = decision.verdict == Candidate::Verdict::ran;
+    Candidate& added = explanation.candidates.emplace_back(
+        Candidate{info.id, info.name, decision.verdict,
+                  has_run ? times_taken(record) + reason(record) : describe(record, decision), decision.code,
+                  to_optional(decision.error())});
+    if (!has_run || record.estimate != Duration::zero()) added.estimate = estimate(record, decision.device);
+    if (!has_run) return;
+    added.took = record.settled_at - record.started;
+    if (added.estimate) added.estimate->time = record.estimate;
   };
   for (const Decision& decision : record.decisions)
     if (decision.verdict == Candidate::Verdict::ran) add(decision);
@@ -102,7 +144,7 @@ Explanation Explainer::explain(const Record& record) const {
     if (decision.verdict != Candidate::Verdict::ran && !decision.is_open()) add(decision);
   if (has_passed(record))
     for (const std::size_t device : record.row->devices)
-      if (!record.has_decision(device)) add(placer_.pass(record, device, record.device));
+      if (!record.has_decision(device)) add(pass(record, device));
   explanation.variants = variants(record);
   if (!record.error) explanation.code = code(record);
   for (const AdapterInfo& info : pool_.adapters())
@@ -172,6 +214,14 @@ std::string Explainer::placement_reason(const Record& record) const {
     if (decision.code == RefusalCode::busy) {
       text +=
           base::text("'{}' comes before it, but had more to do. ", pool_.fleet().info(decision.device).id);
+      continue;
+    }
+    if (decision.code == RefusalCode::slower) {
+      text += base::text("'{}' comes before it, but takes longer. ", pool_.fleet().info(decision.device).id);
+      continue;
+    }
+    if (decision.code == RefusalCode::trial) {
+      text += base::text("The job was a trial of '{}': how long it takes now is not known. ", info.id);
       continue;
     }
     text += base::text("{} refused: {} ", pool_.fleet().info(decision.device).id, describe(record, decision));
@@ -253,6 +303,8 @@ std::string_view name(RefusalCode code) noexcept {
     case RefusalCode::emulated: return "emulated";
     case RefusalCode::other_silicon: return "other_silicon";
     case RefusalCode::busy: return "busy";
+    case RefusalCode::slower: return "slower";
+    case RefusalCode::trial: return "trial";
   }
   return "unknown";
 }

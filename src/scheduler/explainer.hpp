@@ -2,12 +2,14 @@
 /// Makes sentences of the decisions about devices.
 #include <wye/scheduler/ticket.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "pool/pool.hpp"
 #include "scheduler/placer.hpp"
 #include "scheduler/record.hpp"
+#include "scheduler/time_book.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -15,8 +17,9 @@ namespace wye::inline v0::scheduler {
 /// Threads: thread-safe, for jobs that have settled. `no_device_error`: the thread that runs the job.
 class Explainer {
  public:
-  /// `pool` and `placer` outlive it.
-  Explainer(const pool::Pool& pool, const Placer& placer) noexcept : pool_(pool), placer_(placer) {}
+  /// `pool`, `placer` and `times` outlive it. `learns`: devices are chosen by `times`.
+  Explainer(const pool::Pool& pool, const Placer& placer, const TimeBook& times, bool learns) noexcept
+      : pool_(pool), placer_(placer), times_(times), learns_(learns) {}
 
   Explanation explain(const Record& record) const;
   std::vector<VariantChoice> variants(const Record& record) const;
@@ -34,9 +37,15 @@ class Explainer {
   bool is_inherited() const noexcept { return pool_.origin().is_inherited(); }
   std::string failure(const Record& record, const Decision& decision) const;
   std::string absent_backends(const Record& record) const;
+  std::optional<Estimate> estimate(const Record& record, std::size_t device) const;
+  std::string slowness(const Record& record, std::size_t device) const;
+  Decision pass(const Record& record, std::size_t device) const;
+  std::string times_taken(const Record& record) const;
 
   const pool::Pool& pool_;
   const Placer& placer_;
+  const TimeBook& times_;
+  const bool learns_;
 };
 
 }  // namespace wye::scheduler

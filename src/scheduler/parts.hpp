@@ -36,7 +36,7 @@ struct Parts {
         flights(*pool, clock, most_kept_flights),
         placer(*pool, clock, options.preferences, std::move(add_places)),
         preparer(*pool, *provider, clock, times, options.measure_variants),
-        explainer(*pool, placer),
+        explainer(*pool, placer, times, options.placement == PlacementMode::learned),
         recent(options.recent) {}
   Parts(const Parts&) = delete;
 

@@ -76,11 +76,11 @@ std::optional<Home> Placer::find_home(Candidates& job) const {
   });
 }
 
-void Placer::take_over(Candidates& job, std::size_t device) const {
+void Placer::take_over(Candidates& job, std::size_t device, RefusalCode why) const {
   auto& decisions = job.decisions;
   if (!decisions.empty() && decisions.back().is_open()) {
     if (decisions.back().device == device) return;
-    decisions.back().code = RefusalCode::busy;
+    decisions.back().code = why;
   }
   const auto known =
       std::find_if(decisions.begin(), decisions.end(), [&](const Decision& d) { return d.device == device; });
@@ -108,8 +108,9 @@ Decision* Placer::find_next(Candidates& job) const {
     Decision& chosen = job.decisions.back();
     if (!is_lost(chosen) && !is_blamed(job, chosen) && !is_suspect(chosen)) return &chosen;
   }
-  while (Decision* const busy = consider_again(job, {RefusalCode::busy}))
-    if (busy->is_open() && !is_suspect(*busy)) return busy;
+  while (Decision* const passed =
+             consider_again(job, {RefusalCode::busy, RefusalCode::slower, RefusalCode::trial}))
+    if (passed->is_open() && !is_suspect(*passed)) return passed;
   const std::vector<std::size_t>& devices = job.row->devices;
   while (job.next_candidate < devices.size()) {
     if (job.has_decision(devices[job.next_candidate])) {
@@ -242,6 +243,16 @@ Decision Placer::pass(const Candidates& job, std::size_t device, std::size_t ran
   Decision considered = consider(job, device);
   if (considered.is_open()) considered.code = passed_code(*job.row, device, ran);
   return considered;
+}
+
+RefusalCode passed_code(Chosen chosen) noexcept {
+  switch (chosen) {
+    case Chosen::by_time: return RefusalCode::slower;
+    case Chosen::trial: return RefusalCode::trial;
+    case Chosen::by_order:  // an equal device
+    case Chosen::idle: break;
+  }
+  return RefusalCode::busy;
 }
 
 RefusalCode passed_code(const Row& row, std::size_t device, std::size_t ran) noexcept {

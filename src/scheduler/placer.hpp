@@ -20,6 +20,7 @@
 #include "scheduler/blame.hpp"
 #include "scheduler/placement.hpp"
 #include "scheduler/request.hpp"
+#include "scheduler/waiting.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -46,9 +47,9 @@ class Placer {
   /// Returns the decision about the next device to try, which is the last one; null: no further
   /// device can run it. Throws: std::bad_alloc.
   Decision* find_next(Candidates& job) const;
-  /// Has a job tried next on a device that has taken it from a line of several devices. Throws:
-  /// std::bad_alloc.
-  void take_over(Candidates& job, std::size_t device) const;
+  /// Has a job tried next on a device that has taken it from a line of several devices. Another one,
+  /// which was chosen before, was passed for `why`. Throws: std::bad_alloc.
+  void take_over(Candidates& job, std::size_t device, RefusalCode why) const;
   /// Returns whether a device can run a job: `refused` with its code, or open. Throws:
   /// std::bad_alloc.
   Decision consider(const Candidates& job, std::size_t device) const;
@@ -90,6 +91,8 @@ class Placer {
   std::atomic<const Table*> table_{nullptr};          // the last one
 };
 
+/// Returns why the device that comes first for a job was passed over for the device that took the job.
+RefusalCode passed_code(Chosen chosen) noexcept;
 /// Returns why a device was passed over for a job that the device `ran` has run.
 RefusalCode passed_code(const Row& row, std::size_t device, std::size_t ran) noexcept;
 

@@ -83,12 +83,23 @@ constexpr std::initializer_list<ElementType> elements = {
 constexpr std::initializer_list<Candidate::Verdict> verdicts = {
     Candidate::Verdict::ran, Candidate::Verdict::refused, Candidate::Verdict::failed,
     Candidate::Verdict::passed};
-constexpr std::initializer_list<RefusalCode> codes = {
-    RefusalCode::none,           RefusalCode::unusable_adapter,   RefusalCode::not_requested,
-    RefusalCode::device_lost,    RefusalCode::device_suspect,     RefusalCode::memory_errors,
-    RefusalCode::kernel_blamed,  RefusalCode::kernel_unsupported, RefusalCode::foreign_buffer,
-    RefusalCode::attempt_failed, RefusalCode::fallback_forbidden, RefusalCode::lower_preference,
-    RefusalCode::emulated,       RefusalCode::other_silicon,      RefusalCode::busy};
+constexpr std::initializer_list<RefusalCode> codes = {RefusalCode::none,
+                                                      RefusalCode::unusable_adapter,
+                                                      RefusalCode::not_requested,
+                                                      RefusalCode::device_lost,
+                                                      RefusalCode::device_suspect,
+                                                      RefusalCode::memory_errors,
+                                                      RefusalCode::kernel_blamed,
+                                                      RefusalCode::kernel_unsupported,
+                                                      RefusalCode::foreign_buffer,
+                                                      RefusalCode::attempt_failed,
+                                                      RefusalCode::fallback_forbidden,
+                                                      RefusalCode::lower_preference,
+                                                      RefusalCode::emulated,
+                                                      RefusalCode::other_silicon,
+                                                      RefusalCode::busy,
+                                                      RefusalCode::slower,
+                                                      RefusalCode::trial};
 
 }  // namespace
 }  // namespace scheduler

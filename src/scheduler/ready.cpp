@@ -114,7 +114,7 @@ std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexce
     if (std::exchange(job->is_staged, false)) --places_[job->place].staged;
     job->place = found.place;
   }
-  if (runs) take_place(*job, {found.place, found.is_trial});
+  if (runs) take_place(*job, {found.place, found.chosen});
   return job;
 }
 
@@ -228,7 +228,7 @@ Ready::Found Ready::next_trial(bool is_idle) noexcept {
           if (jobs.empty()) continue;
           const Waiting& job = *jobs.front().job;
           if (job.state == State::queued && !jobs.front().is_old() && !job.has_own_limits && may_run(job, to))
-            found = {.jobs = &jobs, .line = &line, .place = to, .is_trial = true};
+            found = {.jobs = &jobs, .line = &line, .place = to, .chosen = Chosen::trial};
         }
       });
     }
@@ -248,10 +248,10 @@ void Ready::find_waits() noexcept {
   }
   for (std::uint16_t group = 1; group < places_.size(); ++group)
     lines_.each_at(group, [&](const Line& line) {
-      for (std::size_t level = 0; level < levels; ++level) {
-        waits_[group].jobs += line.jobs[level].size();
-        waits_[group].before += line.expected[level].run_time;
-      }
+      std::size_t jobs = 0;
+      for (const Entries& level : line.jobs) jobs += level.size();
+      waits_[group].jobs += jobs;
+      waits_[group].before += static_cast<Duration::rep>(jobs) * line.time_on(group);
     });
 }
 
@@ -289,11 +289,12 @@ Ready::Candidate Ready::to_move(Found jobs, std::uint16_t home) noexcept {
   double slowdown = 1;
   const auto move_of = [&](const Waiting& job) {
     if (job.state != State::queued || !may_run(job, jobs.place)) return Move::none;
-    const Duration there = wait.run = job.in_line->time_on(home);
-    const Duration here = job.in_line->time_on(to);
-    jobs.is_trial = learns_ && here == Duration::zero();
-    if (jobs.is_trial && (places_[to].runs_trial || job.has_own_limits)) return Move::none;
-    if (!jobs.is_trial && there != Duration::zero())
+    const Duration there = job.in_line->time_on(home), here = job.in_line->time_on(to);
+    const bool is_known = here != Duration::zero();
+    jobs.chosen = learns_ && !is_known ? Chosen::trial : Chosen::idle;
+    if (jobs.chosen == Chosen::trial && (places_[to].runs_trial || job.has_own_limits)) return Move::none;
+    wait.run = learns_ || is_known ? there : Duration::zero();
+    if (is_known && there != Duration::zero())
       slowdown = static_cast<double>(here.count()) / static_cast<double>(there.count());
     return decide_move(wait, here);
   };
@@ -395,7 +396,7 @@ std::optional<Ready::Room> Ready::find_room(const Waiting& job) noexcept {
     for (std::uint16_t p = 1; p < places_.size(); ++p)
       if (places_[p].group != line->home && takes_of_others(p) && !places_[places_[p].group].runs_trial &&
           may_run(job, p) && is_worth_trying(*line, places_[p].group, false))
-        return Room{p, true};
+        return Room{p, Chosen::trial};
   std::optional<Room> best;
   lines_.each_place(line->home, [&](std::uint16_t p) {
     if (!places_.has_room(p) || places_[p].refusal.until) return;
@@ -407,12 +408,18 @@ std::optional<Ready::Room> Ready::find_room(const Waiting& job) noexcept {
 void Ready::take_place(Waiting& job, const Room& room) noexcept {
   job.place = room.place;
   job.time_row = row_of(job, room.place);
-  job.is_trial = room.is_trial;
-  if (room.is_trial) places_[places_[room.place].group].runs_trial = true;
+  job.chosen = room.chosen;
+  const std::uint16_t group = places_[room.place].group;
+  if (job.chosen == Chosen::by_order && room.place != on_threads && group != lines_.first_group_of(job))
+    job.chosen = Chosen::by_time;
+  if (job.chosen == Chosen::trial) places_[group].runs_trial = true;
+  job.estimate = lines_.is_shared(job) && job.in_line ? job.in_line->time_on(group)
+                 : job.time_row                       ? job.time_row->mean()
+                                                      : Duration::zero();
 }
 
 void Ready::end_trial(Waiting& job) noexcept {
-  if (std::exchange(job.is_trial, false)) places_[places_[job.place].group].runs_trial = false;
+  if (job.chosen == Chosen::trial) places_[places_[job.place].group].runs_trial = false;
 }
 
 void Ready::leave(Waiting& job) noexcept {

@@ -107,7 +107,7 @@ class Ready {
   /// A place with room for a job.
   struct Room {
     std::uint16_t place = on_threads;
-    bool is_trial = false;
+    Chosen chosen = Chosen::by_order;
   };
   /// Returns a place that takes a job now; nothing if there is none.
   std::optional<Room> find_room(const Waiting& job) noexcept;
@@ -144,7 +144,7 @@ class Ready {
     Line* line = nullptr;  // that has them; null: they are staged
     std::uint16_t place = on_threads;
     bool is_last = false;  // of them: see `next_to_move`
-    bool is_trial = false;
+    Chosen chosen = Chosen::by_order;
   };
   using Firsts = std::array<Found, levels>;
 

@@ -185,7 +185,7 @@ Result<Progress> Runner::place(Record& record, bool detaches) {
     if (auto nowhere = parts_.placer.find_target_error(record.on())) return *std::move(nowhere);
   const bool is_considered_again = recover_devices(record, false);
   if (!record.attempt && !record.has_failed && record.place != on_threads && !is_considered_again)
-    parts_.placer.take_over(record, record.place - 1u);
+    parts_.placer.take_over(record, record.place - 1u, passed_code(record.chosen));
   for (;;) {
     if (record.stop && !record.attempt) return was_cancelled(record);  // nor after a failure
     Decision* const decision = find_device(record);

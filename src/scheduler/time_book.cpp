@@ -187,6 +187,12 @@ TimeBook::Times TimeBook::read(const Row& row) const noexcept {
   return row.times_;
 }
 
+TimeBook::Times TimeBook::find(const Key& key) const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  const auto known = rows_.find(key);
+  return known != rows_.end() ? known->second.times_ : Times();
+}
+
 void TimeBook::note_call(const Key& key, Duration took) noexcept try {
   const base::Lock lock = base::lock_soon(mutex_);
   calls_[key].note(took);

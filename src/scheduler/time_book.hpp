@@ -115,6 +115,8 @@ class TimeBook {
   double slowness(std::uint16_t group, std::uint16_t other) const noexcept;
   /// Counts the kinds with a known time: `estimate` and `slowness` depend on it.
   std::uint64_t known_kinds() const noexcept { return known_kinds_.load(std::memory_order_relaxed); }
+  /// Returns the times of a kind; without a count if none is known.
+  Times find(const Key& key) const noexcept;
   /// Returns the times of a row.
   Times read(const Row& row) const noexcept;
 

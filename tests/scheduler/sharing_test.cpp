@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -128,6 +129,46 @@ TEST_CASE("a first device that is ten times slower than the second runs few of t
   CHECK(steps <= 1.3 * ideal);
   CHECK(gpus.ran_on()["cuda:1"] > 50);
   gpus.check_results();
+}
+
+TEST_CASE("a job says how long it was expected to take, and which device was slower", "[scheduler]") {
+  Gpus gpus({"slow", "fast"});
+  gpus.submit(64);
+  gpus.run({10, 1},
+           [&](std::size_t left) { return gpus.devices[1]->held() == 1 || gpus.in_flight() == left; });
+  std::map<RefusalCode, int> codes;
+  for (const Ticket& ticket : gpus.tickets) {
+    const Explanation explanation = ticket.explain();
+    const Candidate& ran = explanation.candidates.at(0);
+    if (ran.device == "cuda:1") ++codes[explanation.candidates.at(1).code];
+    CHECK(ran.took > 0ms);
+  }
+  CHECK(codes[RefusalCode::trial] == 1);
+  CHECK(codes[RefusalCode::slower] > 30);
+  gpus.submit(1);
+  await([&] { return gpus.in_flight() == 1; });
+  gpus.clock.advance(2ms);
+  gpus.devices[1]->release();
+  const Ticket& last = gpus.tickets.back();
+  await([&] { return last.ready(); });
+  const Explanation explanation = last.explain();
+  REQUIRE(explanation.candidates.size() == 2);
+  const auto& [ran, passed] = std::tie(explanation.candidates[0], explanation.candidates[1]);
+  REQUIRE(ran.estimate);
+  CHECK(ran.estimate->time == 1ms);
+  CHECK(ran.estimate->runs > 30);
+  CHECK(ran.took == 2ms);
+  REQUIRE(passed.estimate);
+  CHECK(passed.estimate->time == 10ms);
+  const std::string on_fast = "(" + std::to_string(ran.estimate->runs) + " runs)";
+  const std::string on_slow = "(" + std::to_string(passed.estimate->runs) + " runs)";
+  CHECK(explanation.text() == "ran on cuda:1 (fast): expected 1 ms " + on_fast +
+                                  ", took 2 ms. 'cuda:0' comes before it, but takes longer. 'cuda' comes "
+                                  "next for custom work of 4 bytes.\n"
+                                  "cuda:0    passed over: jobs like it take 10 ms " +
+                                  on_slow + " there, and 1.12 ms " + on_fast + " on 'cuda:1'.");
+  CHECK(explanation.json().find(R"("took_ms":2.0)") != std::string::npos);
+  CHECK(explanation.json().find(R"("estimate":{"time_ms":10.0,"spread_ms":)") != std::string::npos);
 }
 
 TEST_CASE("a job of equal devices says which one was busy", "[scheduler]") {

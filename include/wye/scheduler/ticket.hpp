@@ -99,10 +99,20 @@ enum class RefusalCode : std::uint8_t {
   emulated,            ///< it is a GPU driver that runs on the CPU: it comes after all other devices
   other_silicon,       ///< the GPU steps of a graph run on another processor (`PlanOptions::one_silicon`)
   busy,                ///< another device that can run the job had less to do
+  slower,              ///< jobs like it take longer there: see `Candidate::estimate`
+  trial,               ///< the job was a trial of another device: see `SchedulerOptions::placement`
 };
 
 /// Returns "lower_preference".
 WYE_API std::string_view name(RefusalCode code) noexcept;
+
+/// How long jobs of the same kernels and size take on a device, from their start to their end, builds
+/// not counted.
+struct Estimate {
+  Duration time{};         ///< the mean; the latest jobs count most
+  Duration spread{};       ///< the mean distance from it
+  std::uint32_t runs = 0;  ///< of such jobs there; 0: the time follows from those of other sizes
+};
 
 /// The decision about one device.
 struct Candidate {
@@ -118,6 +128,9 @@ struct Candidate {
   std::string reason;  ///< a sentence: "Kernel 'scale' has no source for 'cpu:0' (has Glsl; needs host)."
   RefusalCode code = RefusalCode::none;
   std::optional<Error> error = std::nullopt;  ///< the failure of the device or of the attempt, if it was one
+  /// Of the device that ran the job, as it was when the job started; of others, as it is now.
+  std::optional<Estimate> estimate = std::nullopt;
+  std::optional<Duration> took = std::nullopt;  ///< of the device that ran the job
 };
 
 /// Returns "refused".
@@ -134,7 +147,8 @@ struct Explanation {
   /// device that ran the job. No trailing newline.
   WYE_API std::string text() const;
   /// Returns all of it as one JSON object: {"job", "tag", "candidates": [{"device", "name",
-  /// "verdict", "code", "reason", "error": {"code", "sentence"}}], "variants": [...], "code":
+  /// "verdict", "code", "reason", "error": {"code", "sentence"}, "estimate": {"time_ms",
+  /// "spread_ms", "runs"}, "took_ms"}], "variants": [...], "code":
   /// [{"kernel", "source", "format", "architecture"}]}. Times are in milliseconds. Absent values
   /// are left out.
   WYE_API std::string json() const;
