@@ -30,7 +30,7 @@ bool Runner::may_share(const Record& record) const {
 Result<void> Runner::begin_batch(Record& leader, flight::Flight& attempt) {
   for (Record* member = leader.batch; member; member = member->next_in_batch()) {
     member->started = leader.started;
-    parts_.placer.take_over(*member, attempt.device(), passed_code(member->chosen));
+    parts_.placer.take_over(*member, attempt.device(), passed_code(member->runs.chosen));
     if (!member->decisions.back().is_open()) return parts_.spare.internal;  // it runs alone
     if (auto ok = begin_attempt(*member, attempt.device(), &attempt); !ok) return ok;
   }

@@ -1,6 +1,8 @@
 #pragma once
 /// The jobs of one priority in a line.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -21,7 +23,7 @@ struct Entry {
 
   /// A job that ran without being taken out (`Workers::run_if_room`), and then returned to a line,
   /// has an old entry too.
-  bool is_old() const noexcept { return number != job->entries; }
+  bool is_old() const noexcept { return number != job->waits.entries; }
   /// Returns whether its job has settled or runs.
   bool is_stale() const noexcept {
     const State state = job->state;
@@ -124,6 +126,28 @@ class Entries {
   std::size_t first_ = 0;
   std::size_t end_ = 0;
   std::size_t in_heap_ = 0;
+};
+
+/// The highest priority first.
+using Levels = std::array<Entries, levels>;
+
+/// Counts the jobs in lines, by priority, and those that have returned.
+/// Threads: under the mutex of its scheduler, but for `all`.
+class EntryCounts {
+ public:
+  void add(std::size_t level, int jobs) noexcept {
+    in_lines_[level] += static_cast<std::uint32_t>(jobs);
+    add_returned(jobs);
+  }
+  void add_returned(int jobs) noexcept {
+    all_.store(all() + static_cast<std::size_t>(jobs), std::memory_order_relaxed);
+  }
+  bool has(std::size_t level) const noexcept { return in_lines_[level] != 0; }
+  std::size_t all() const noexcept { return all_.load(std::memory_order_relaxed); }
+
+ private:
+  std::array<std::uint32_t, levels> in_lines_{};
+  std::atomic<std::size_t> all_{0};
 };
 
 }  // namespace wye::scheduler

@@ -88,7 +88,7 @@ std::optional<Estimate> Explainer::estimate(const Record& record, std::size_t de
   return Estimate{held.mean, held.spread, held.count};
 }
 
-/// Returns how long jobs like one take on a device, and on the one that ran it, as a sentence.
+/// Returns how long jobs like one take on a device, and on the device that ran it, as a sentence.
 std::string Explainer::slowness(const Record& record, std::size_t device) const {
   const auto time_on = [&](std::size_t on) {
     const auto known = estimate(record, on);
@@ -110,12 +110,12 @@ Decision Explainer::pass(const Record& record, std::size_t device) const {
   return passed;
 }
 
-/// Returns what was expected of the device that ran a job, and the time that it took.
+/// Returns the expected time of a job that has run, and the time that it took.
 std::string Explainer::times_taken(const Record& record) const {
   const std::string took = base::text("took {:.3g} ms. ", milliseconds(record.settled_at - record.started));
-  if (record.estimate == Duration::zero()) return took;
+  if (record.runs.estimate == Duration::zero()) return took;
   const auto known = estimate(record, record.device);
-  return base::text("expected {:.3g} ms ({} runs), {}", milliseconds(record.estimate),
+  return base::text("expected {:.3g} ms ({} runs), {}", milliseconds(record.runs.estimate),
                     known ? known->runs : 0, took);
 }
 
@@ -133,10 +133,11 @@ Explanation Explainer::explain(const Record& record) const {
         Candidate{info.id, info.name, decision.verdict,
                   has_run ? times_taken(record) + reason(record) : describe(record, decision), decision.code,
                   to_optional(decision.error())});
-    if (!has_run || record.estimate != Duration::zero()) added.estimate = estimate(record, decision.device);
+    if (!has_run || record.runs.estimate != Duration::zero())
+      added.estimate = estimate(record, decision.device);
     if (!has_run) return;
     added.took = record.settled_at - record.started;
-    if (added.estimate) added.estimate->time = record.estimate;
+    if (added.estimate) added.estimate->time = record.runs.estimate;
   };
   for (const Decision& decision : record.decisions)
     if (decision.verdict == Candidate::Verdict::ran) add(decision);

@@ -7,7 +7,12 @@
 namespace wye::inline v0::scheduler {
 
 Lines::Lines(const Places& places, TimeBook& times, std::size_t devices, bool learns)
-    : places_(places), times_(times), learns_(learns), of_places_(1 + devices), at_(1 + devices) {}
+    : places_(places),
+      times_(times),
+      learns_(learns),
+      of_places_(1 + devices),
+      staged_(1 + devices),
+      at_(1 + devices) {}
 
 Line* Lines::find(const Waiting& job) noexcept {
   if (!is_shared(job)) return &of_places_[job.line];
@@ -74,19 +79,18 @@ void Lines::find_home(Line& line) noexcept {
   if (std::exchange(line.known_kinds_, known) != known)
     for (Line::Group& one : line.groups)
       if (one.times && one.times->mean() == Duration::zero()) one.estimate = times_.estimate(*one.times);
-  const Line::Group* best = &line.groups.front();
-  Duration least = best->time();
-  if (least != Duration::zero()) {
-    for (const Line::Group& one : line.groups) {
-      const Duration time = one.time();
-      if (time == Duration::zero() || time >= least || !takes_jobs(one.number)) continue;
-      best = &one;
-      least = time;
-    }
+  const Line::Group* best = nullptr;
+  for (const Line::Group& one : line.groups) {
+    if (!takes_jobs(one.number)) continue;
+    const Duration time = one.time();
+    const bool is_known = time != Duration::zero();
+    if (!best || (is_known && (best->time() == Duration::zero() || time < best->time()))) best = &one;
+    if (!is_known && &one == &line.groups.front()) break;
   }
-  if (best->number == line.home) return;
+  const std::uint16_t home = best ? best->number : line.groups.front().number;
+  if (home == line.home) return;
   if (line.link_) unlink(line);
-  line.home = best->number;
+  line.home = home;
   if (line.uses_ > 0) link(line);
 }
 

@@ -38,7 +38,7 @@ struct Line {
     }
   };
 
-  std::array<Entries, levels> jobs;         ///< that are not staged, the highest priority first
+  Levels jobs;                              ///< that are not staged, the highest priority first
   std::array<Expected, levels> expected{};  ///< of all that wait
   std::size_t held = 0;             ///< jobs that left `jobs` and return once fewer jobs of their tag run
   std::vector<Group> groups;        ///< of a shared line: in the order of the table
@@ -67,7 +67,8 @@ struct Line {
 
 /// Keeps one line for each place, and a shared one for each kind of jobs that devices of several
 /// places may run. A shared line has a *home*: the group with the least expected time of a job, or the
-/// first one in the order of the table while the time of that one is not known.
+/// first group in the order of the table while its time is not known. Groups of which all devices
+/// refuse jobs come last.
 /// Threads: under the mutex of its scheduler.
 class Lines {
  public:
@@ -83,6 +84,9 @@ class Lines {
   }
   Line& operator[](std::uint16_t place) noexcept { return of_places_[place]; }
   const Line& operator[](std::uint16_t place) const noexcept { return of_places_[place]; }
+  /// Returns the staged jobs of a place, the highest priority first.
+  Levels& staged(std::uint16_t place) noexcept { return staged_[place]; }
+  const Levels& staged(std::uint16_t place) const noexcept { return staged_[place]; }
   /// Returns the line of a job. Null: there is no memory for it.
   Line* find(const Waiting& job) noexcept;
 
@@ -97,7 +101,7 @@ class Lines {
   void use(Line& line, int more) noexcept;
   /// Finds the homes of the shared lines with uses.
   void find_homes() noexcept;
-  /// Calls `f` with each shared line with uses whose home is `group`. `f` changes no uses.
+  /// Calls `f` with each shared line with uses whose home is `group`. `f` may end the uses of its line.
   template <class F>
   void each_at(std::uint16_t group, F f) const {
     for (Line* line = at_[group]; line; line = line->next_) f(*line);
@@ -133,6 +137,7 @@ class Lines {
   TimeBook& times_;
   const bool learns_;
   std::vector<Line> of_places_;
+  std::vector<Levels> staged_;  // by place
   std::unordered_map<Kind, Line, Hash> shared_;
   static constexpr std::size_t least_shared = 4096;
   std::size_t most_shared_ = least_shared;  // beyond it those without uses are removed

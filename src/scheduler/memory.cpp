@@ -89,7 +89,7 @@ bool Workers::wait_for_memory(Record& record) noexcept {
   ++shortage->waits;
   if (!record.has_failed) record.started = {};  // it waits as other jobs do
   record.may_share = record.leads_batch = false;
-  record.time_row = nullptr;
+  record.runs.times = nullptr;
   queue_.note_memory_wait_locked();
   queue_.return_locked(record);
   const bool wakes = crew_.call_for(*pause.until);

@@ -164,7 +164,7 @@ void Queue::take_batch_locked(Record& leader) noexcept {
   const auto time_of = [&](const Waiting& job, Duration mean) -> std::optional<Duration> {
     return job.may_share && mean != Duration::zero() ? std::optional(mean / committed) : std::nullopt;
   };
-  const auto own = time_of(leader, leader.time_row ? leader.time_row->mean() : Duration::zero());
+  const auto own = time_of(leader, leader.runs.times ? leader.runs.times->mean() : Duration::zero());
   if (!own) return;
   Duration work = *own;
   const std::size_t most =

@@ -4,8 +4,6 @@
 #include <wye/pool/context_pool.hpp>
 #include <wye/scheduler/scheduler.hpp>
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,7 +12,7 @@
 
 #include "scheduler/entries.hpp"
 #include "scheduler/lines.hpp"
-#include "scheduler/placement.hpp"
+#include "scheduler/next_job.hpp"
 #include "scheduler/places.hpp"
 #include "scheduler/tags.hpp"
 #include "scheduler/time_book.hpp"
@@ -22,32 +20,9 @@
 
 namespace wye::inline v0::scheduler {
 
-/// Counts the jobs in lines, by priority, and those that have returned.
-/// Threads: under the mutex of its scheduler, but for `all`.
-class EntryCounts {
- public:
-  void add(std::size_t level, int jobs) noexcept {
-    in_lines_[level] += static_cast<std::uint32_t>(jobs);
-    add_returned(jobs);
-  }
-  void add_returned(int jobs) noexcept {
-    all_.store(all() + static_cast<std::size_t>(jobs), std::memory_order_relaxed);
-  }
-  bool has(std::size_t level) const noexcept { return in_lines_[level] != 0; }
-  std::size_t all() const noexcept { return all_.load(std::memory_order_relaxed); }
-
- private:
-  std::array<std::uint32_t, levels> in_lines_{};
-  std::atomic<std::size_t> all_{0};
-};
-
-/// Keeps jobs in lines. A device takes the next job of those that wait for it or for its group; one
-/// without such a job takes one that waits for other devices if `decide_move`. The next job of a place
-/// is the first one of the highest priority, in the order of `SchedulerOptions::order`. The keys do not
-/// change: aging is a rank, later by `aging` for each priority below the highest. A staged job runs on
-/// the device that it is staged on, unless an equal one has nothing else of its priority to run.
-/// A *trial* runs kernels on a group where they have not run, or run slower than at home. They run at
-/// home meanwhile, so the cost of trials is a part of their run time: see `is_worth_trying`.
+/// Keeps the jobs that are ready: in lines and, while their tag is full, set aside. `NextJob` finds the
+/// next one. Jobs of one priority are in the order of `SchedulerOptions::order`; the keys of that order
+/// do not change.
 /// Threads: under the mutex of its scheduler, but for `count`.
 class Ready {
  public:
@@ -70,14 +45,14 @@ class Ready {
   /// Takes the next job to run, whose state is queued or staging, and sets its place. Null if none
   /// may run.
   std::shared_ptr<Waiting> pop() noexcept {
-    return take(true, [this] { return next(); });
+    return take(true, [this] { return next_.to_run(); });
   }
   /// Takes the next job of the place of `leader` if `may_join` returns true for it and its mean time
   /// there; null otherwise.
   template <class MayJoin>
   std::shared_ptr<Waiting> pop_for(const Waiting& leader, MayJoin may_join) noexcept {
     return take(true, [&]() -> Found {
-      const Found found = first_for(leader.place);
+      const Found found = next_.first_at(leader.place);
       if (!found.jobs) return {};
       const Waiting& next = *found.jobs->front().job;
       const State state = next.state;
@@ -90,7 +65,7 @@ class Ready {
   /// Takes the next job to stage, and sets its place: that of a device without room whose limit of
   /// staged jobs is not reached. Null if there is none.
   std::shared_ptr<Waiting> pop_to_stage() noexcept {
-    return take(false, [this] { return next_to_stage(); });
+    return take(false, [this] { return next_.to_stage(); });
   }
   /// Takes the job that would run last, if `job` would run before it; null otherwise.
   std::shared_ptr<Waiting> take_last(const Waiting& job) noexcept;
@@ -104,13 +79,8 @@ class Ready {
   /// Returns the number of jobs in lines, some of which may have settled, and of those that have
   /// returned. Threads: any.
   std::size_t count() const noexcept { return entries_.all(); }
-  /// A place with room for a job.
-  struct Room {
-    std::uint16_t place = on_threads;
-    Chosen chosen = Chosen::by_order;
-  };
   /// Returns a place that takes a job now; nothing if there is none.
-  std::optional<Room> find_room(const Waiting& job) noexcept;
+  std::optional<Room> find_room(const Waiting& job) noexcept { return next_.find_room(job); }
   /// Has a job, which begins to run, take its place.
   void take_place(Waiting& job, const Room& room) noexcept;
   /// Makes a queued job one of the staged jobs of its place. Throws: std::bad_alloc.
@@ -137,17 +107,6 @@ class Ready {
   std::uint32_t at_a_time(const Waiting& job) noexcept;
 
  private:
-  using Levels = std::array<Entries, levels>;
-  /// The next job of some, and its place.
-  struct Found {
-    Entries* jobs = nullptr;
-    Line* line = nullptr;  // that has them; null: they are staged
-    std::uint16_t place = on_threads;
-    bool is_last = false;  // of them: see `next_to_move`
-    Chosen chosen = Chosen::by_order;
-  };
-  using Firsts = std::array<Found, levels>;
-
   Instant next_due(const Waiting& job) const noexcept;
   std::shared_ptr<Waiting> take_found(const Found& found, bool runs) noexcept;
   std::shared_ptr<Waiting> pop_entry(const Found& found) noexcept;
@@ -158,53 +117,27 @@ class Ready {
     return nullptr;
   }
   void hold(std::shared_ptr<Waiting> job) noexcept;
-  /// Returns whether a shared job may run at the place of a device.
-  bool may_run(const Waiting& job, std::uint16_t at) const noexcept {
-    return job.may_move_to(at) || (lines_.is_shared(job) && places_[at].group == lines_.first_group_of(job));
-  }
   TimeBook::Row* row_of(const Waiting& job, std::uint16_t place) noexcept;
-  Found first_unstaged(std::uint16_t place, std::size_t level) noexcept;
-  Found first_in(std::uint16_t place, std::size_t level) noexcept;
-  Found first_for(std::uint16_t place) noexcept;
-  Found next() noexcept;
-  bool takes_of_others(std::uint16_t place) const noexcept {
-    return places_[place].unlike != 0 && !places_[place].refusal.until && places_.has_room(place);
-  }
-  bool is_worth_trying(const Line& line, std::uint16_t group, bool is_idle) const noexcept;
-  Found next_trial(bool is_idle) noexcept;
-  Found next_to_move() noexcept;
-  void find_waits() noexcept;
-  /// A job that may move, and its run time on the idle device over that at its home.
-  struct Candidate {
-    Found found;
-    double slowdown = 0;
-  };
-  Candidate to_move(Found jobs, std::uint16_t home) noexcept;
-  Found next_to_stage() noexcept;
-  Found first_of(const Firsts& firsts) const noexcept;
   void expect_no_more(Waiting& job) noexcept;
   /// Calls `f` with all jobs, as `Levels`, and their line; null: they are staged.
   template <class F>
   void each_levels(F f) {
     for (std::uint16_t p = 0; p < places_.size(); ++p) {
       f(lines_[p].jobs, &lines_[p]);
-      f(staged_[p], nullptr);
+      f(lines_.staged(p), nullptr);
       lines_.each_at(p, [&](Line& line) { f(line.jobs, &line); });
     }
   }
 
   const JobOrder order_;
-  const Duration aging_;  // a hundred years at most, so that no rank overflows
-  const bool observes_;   // the jobs of one device; those of several devices always; all jobs if `refuses_`
+  const bool observes_;  // the jobs of one device; those of several devices always; all jobs if `refuses_`
   const bool refuses_;
-  const bool learns_;
   TimeBook& times_;
+  EntryCounts entries_;
   Places places_;
   Lines lines_;
-  std::vector<Levels> staged_;  // by place
-  std::vector<Wait> waits_;     // by group: see `find_waits`
+  NextJob next_;
   Tags tags_;
-  EntryCounts entries_;
   Waiting* first_returned_ = nullptr;
   Waiting** last_returned_ = &first_returned_;
 };

@@ -23,16 +23,17 @@ Error was_cancelled(const Record& record) {
 
 /// Returns whether the commands of an attempt are timed, and counts it.
 bool is_sampled(const Record& record) noexcept {
-  return record.time_row && !record.plan_run && !record.job.is_build() && TimeBook::samples(*record.time_row);
+  return record.runs.times && !record.plan_run && !record.job.is_build() &&
+         TimeBook::samples(*record.runs.times);
 }
 
 /// Notes how long the commands of a job took that has completed. Without stamps that is its run time,
 /// by the host's clock.
 void note_commands(const Record& record, TimeBook& times) noexcept {
   if (const auto& stamped = record.attempt->stamped())
-    times.note_commands(*record.time_row, stamped->duration(), stamped->clock);
+    times.note_commands(*record.runs.times, stamped->duration(), stamped->clock);
   else
-    times.note_commands(*record.time_row, record.ended - record.started - record.times.sum(),
+    times.note_commands(*record.runs.times, record.ended - record.started - record.times.sum(),
                         device::StampClock::host);
 }
 
@@ -185,7 +186,7 @@ Result<Progress> Runner::place(Record& record, bool detaches) {
     if (auto nowhere = parts_.placer.find_target_error(record.on())) return *std::move(nowhere);
   const bool is_considered_again = recover_devices(record, false);
   if (!record.attempt && !record.has_failed && record.place != on_threads && !is_considered_again)
-    parts_.placer.take_over(record, record.place - 1u, passed_code(record.chosen));
+    parts_.placer.take_over(record, record.place - 1u, passed_code(record.runs.chosen));
   for (;;) {
     if (record.stop && !record.attempt) return was_cancelled(record);  // nor after a failure
     Decision* const decision = find_device(record);

@@ -49,7 +49,7 @@ void note_times(TimeBook& times, TimeBook::Row& row, const Record& record) noexc
 /// Returns the run time of a job that has completed, divided by the least one of its kind; zero: it
 /// is not known.
 double stretch_of(const Record& record, TimeBook& times) noexcept {
-  TimeBook::Row* row = record.time_row;
+  TimeBook::Row* row = record.runs.times;
   if (!row) {
     row = times.row(record.kind(record.row->group_of(record.device)));
     if (row) note_times(times, *row, record);
@@ -108,8 +108,8 @@ Instant Runner::settle(Record& record, State from, std::optional<Error> error) n
   record.settled_at = error || record.ended == Instant() ? parts_.clock.now() : record.ended;
   record.error = std::move(error);
   const Settled job = settled(record, from);
-  if (from == State::running && record.time_row && !record.error && !record.has_failed)
-    note_times(parts_.times, *record.time_row, record);
+  if (from == State::running && record.runs.times && !record.error && !record.has_failed)
+    note_times(parts_.times, *record.runs.times, record);
   parts_.recent.add(job);
   queue_.leave(record, from, job);
   emit_end(*parts_.pool, job, record);

@@ -40,12 +40,27 @@ constexpr std::uint16_t shared_line(std::size_t devices, std::size_t first) noex
 /// The priorities of jobs, the highest first.
 inline constexpr std::size_t levels = 3;
 
-/// Why a job runs where it does.
+/// Why a device has taken a job.
 enum class Chosen : std::uint8_t {
-  by_order,  ///< on one of the first devices that can run it, in the order of the table
-  by_time,   ///< on a device that has run jobs like it in less time than these
-  idle,      ///< on another device that had nothing else to do
-  trial,     ///< on a device of which is not known how long it takes now
+  by_order,  ///< it is one of the first devices that can run the job, in the order of the table
+  by_time,   ///< it has run jobs like it in less time than these
+  idle,      ///< it had nothing else to do
+  trial,     ///< how long it takes now is not known
+};
+
+/// A job in its line.
+struct InLine {
+  Line* line = nullptr;       ///< null: it does not wait
+  std::uint32_t entries = 0;  ///< made for it in lines: see `Entry`
+  bool is_staged = false;     ///< one of the staged jobs of its place
+  Duration expected{};        ///< its run time, while its line expects it
+};
+
+/// The choice of the device of a job that begins to run.
+struct Choosing {
+  Chosen chosen = Chosen::by_order;
+  Duration estimate{};             ///< of its time there; zero: it was not known
+  TimeBook::Row* times = nullptr;  ///< of its kind there; null: they are not observed
 };
 
 /// A job as `Ready` keeps it.
@@ -60,21 +75,16 @@ struct Waiting {
   std::uint16_t line = on_threads;  ///< of the places that it waits for
   /// It runs here, or is staged here. `on_threads` while it waits in a line of several devices.
   std::uint16_t place = on_threads;
-  std::uint32_t entries = 0;  ///< made for it in lines: see `Entry`
-  bool is_staged = false;     ///< one of the staged jobs of `place`
-  Chosen chosen = Chosen::by_order;
   std::uint64_t sequence = 0;  ///< in the order of submission
   std::uint64_t kernels = 0;   ///< `number_of_kernels`
   std::uint64_t movable = 0;   ///< bit `d`: device `d`, which is not of its line, can run it too
   Bytes size;                  ///< of its operands
   Instant submitted{};
   Instant start_by = Instant::max();
-  Instant due{};                      ///< its place in the order within its priority
-  Duration expected{};                ///< its run time, while its line expects it
-  Duration estimate{};                ///< its expected time where it runs; zero: it was not known
-  TimeBook::Row* time_row = nullptr;  ///< of its kind where it runs; null: not observed
-  TagState* tag_state = nullptr;      ///< null: nothing depends on its tag
-  Line* in_line = nullptr;            ///< where it waits; null: nowhere
+  Instant due{};  ///< its place in the order within its priority
+  InLine waits;
+  Choosing runs;
+  TagState* tag_state = nullptr;  ///< null: nothing depends on its tag
   /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of
   /// a batch.
   Waiting* next_listed = nullptr;

@@ -165,11 +165,11 @@ void Workers::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& n
 
 bool Workers::run_if_room(base::Lock& lock, Record& record) noexcept {
   const bool nested = runs_job();
-  const std::optional<Ready::Room> room = nested ? std::nullopt : queue_.ready().find_room(record);
+  const std::optional<Room> room = nested ? std::nullopt : queue_.ready().find_room(record);
   if (!nested && (!room || (record.tag_state && record.tag_state->is_full()))) return false;
   if (!record.advance(State::queued, State::running)) return false;
   queue_.begin_locked(record, !nested);
-  queue_.ready().take_place(record, room.value_or(Ready::Room{}));
+  queue_.ready().take_place(record, room.value_or(Room{}));
   if (room)
     queue_.commit_locked(record);
   else
@@ -204,7 +204,7 @@ bool Workers::requeue(Record& record, std::uint16_t line) noexcept {
   base::Lock lock = queue_.hold();
   if (queue_.is_closing_locked() || record.state != State::running) return false;
   const std::uint16_t before = std::exchange(record.line, line);
-  record.time_row = nullptr;
+  record.runs.times = nullptr;
   try {
     queue_.ready().push(keep);
   } catch (const std::bad_alloc&) {

@@ -34,7 +34,7 @@ struct Both {
     push(job);
   }
   void push(const Shared& job) {
-    entries.push({.due = job->due, .sequence = job->sequence, .number = ++job->entries, .job = job});
+    entries.push({.due = job->due, .sequence = job->sequence, .number = ++job->waits.entries, .job = job});
   }
   void check_front() const {
     REQUIRE(entries.size() == list.size());
@@ -121,7 +121,7 @@ TEST_CASE("an entry is old once its job has another one, and stale once its job 
   CHECK(entry.is_stale());
   CHECK_FALSE(entry.is_old());
   entry.job->state = scheduler::State::queued;
-  ++entry.job->entries;
+  ++entry.job->waits.entries;
   CHECK(entry.is_old());
   CHECK(entry.is_stale());
 }

@@ -281,6 +281,20 @@ TEST_CASE("a job that waits goes where it runs faster once that is known", "[sch
   CHECK(lines.start() == Start{3, 1});
 }
 
+TEST_CASE("while the fastest device refuses jobs, they wait for the next one", "[scheduler]") {
+  Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1), gpu("cuda", "third", 2)});
+  const bool knows_first = GENERATE(true, false);
+  if (knows_first) lines.note(0, 1ms);
+  lines.note(1, 8ms), lines.note(2, 4ms);
+  lines.add(0, Priority::normal, 0b110);
+  const Instant until = Instant() + 100ms;
+  lines.ready.places().refuse(1, false, until);
+  CHECK(lines.start() == Start{1, 2});
+  lines.ready.resume_due(until);
+  lines.add(0, Priority::normal, 0b110);
+  CHECK(lines.start() == Start{2, 0});
+}
+
 TEST_CASE("with the table a job waits for the first device", "[scheduler]") {
   Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)}, {.placement = PlacementMode::table});
   lines.note(0, 3ms), lines.note(1, 2ms);

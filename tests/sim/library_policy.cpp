@@ -112,7 +112,7 @@ class LibraryPolicy : public Policy {
   }
   void completed(const Run& run, Duration held, Duration took, Instant now) override {
     const std::shared_ptr<SimulatedJob> job = take(run);
-    if (job->time_row) times_.note(*job->time_row, held, took, now);
+    if (job->runs.times) times_.note(*job->runs.times, held, took, now);
   }
   void failed(const Run& run, Instant) override {
     std::shared_ptr<SimulatedJob> job = take(run);
@@ -150,7 +150,7 @@ class LibraryPolicy : public Policy {
     const auto first = std::find_if(row.devices.begin(), row.devices.end(), opens);
     if (first == row.devices.end()) return left_.push_back(std::move(waiting));
     waiting->place = on_threads;
-    waiting->time_row = nullptr;
+    waiting->runs.times = nullptr;
     waiting->movable = 0;
     if (is_host(mix_.devices[*first])) {
       waiting->line = on_threads;

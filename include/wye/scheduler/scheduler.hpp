@@ -100,8 +100,7 @@ struct SchedulerOptions {
   /// and the arrays that they read are copied to the device, if memory is free for them there.
   /// Staged jobs hold no lane and no thread. They can still be cancelled, run out of time, move to
   /// another device and be overtaken by a higher priority, as all jobs that wait. With 1 none is
-  /// staged. An idle GPU of another type or name takes a job that is not staged, or any
-  /// job that it completes earlier by the run times of earlier jobs.
+  /// staged.
   std::uint32_t committed_per_lane = 2;
   /// Limit of the jobs of one submission to a device other than the host. A job that starts there
   /// takes along jobs for which no lane is free, up to 1 ms of their mean run times: they would
@@ -130,10 +129,12 @@ struct SchedulerOptions {
   bool refuse_unreachable = false;
   std::vector<TagOptions> tags = {};
   Fallback fallback = Fallback::allow;
-  /// How jobs that several GPUs can run are placed. With `learned` they wait for the GPUs that run them
-  /// in the least time. Their kernels are tried on another GPU once for as long as they have run in all,
-  /// if it would be idle otherwise, and again for 2 % of the time that they have run since. A job with a
-  /// `start_by` or a time limit of its own is never tried.
+  /// How jobs that GPUs of several kinds can run are placed; the CPU, and drivers that run on it, come
+  /// in the order of the table. With `learned` a job waits for the GPUs on which jobs of its kernels and
+  /// size, to a quarter of an octave, have taken the least time. A trial
+  /// runs on a GPU that has not run the kernels: on an idle GPU it may take as long as they have run in
+  /// all, on a busy GPU 2 % of that. On a slower GPU it may take 2 % of the time that they have run since. At most one trial
+  /// runs on GPUs of one kind. A job with a `start_by` or a time limit of its own is none.
   PlacementMode placement = PlacementMode::learned;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
   bool measure_variants = true;  ///< false: uses the first variant that has a source for the device
