@@ -12,6 +12,7 @@
 #include <string>
 
 #include "support/catch.hpp"
+#include "support/random_cases.hpp"
 
 // Its devices, kernels and jobs hide those of the library.
 namespace wye::test::sim {
@@ -142,6 +143,29 @@ TEST_CASE("a first device that is ten times slower takes few jobs", "[sim]") {
   const double ideal = 400 / (1 / 10e-3 + 1 / 1e-3);
   CHECK(makespan_of(mix, library_policy(mix)) <= 1.1 * ideal);
   CHECK(makespan_of(mix, shortest_queue(mix)) >= 2 * ideal);  // what a policy without times does
+}
+
+TEST_CASE("on mixes of GPUs the library comes near the offline search, and before simple policies", "[sim]") {
+  const auto is_cpu = [](const Device& device) { return device.backend == "cpu"; };
+  for (const unsigned seed : test::RandomCases(1)) {
+    std::vector<Mix> mixes = mixes_of_files(seed);
+    std::erase_if(mixes, [&](const Mix& mix) {
+      return mix.devices.size() > 8 || std::any_of(mix.devices.begin(), mix.devices.end(), is_cpu);
+    });
+    CHECK(mixes.size() == 6);
+    for (unsigned random = 0; random < 6; ++random) mixes.push_back(random_mix(6 * seed + random));
+    double logarithms = 0;
+    for (const Mix& mix : mixes) {
+      INFO(mix.name << ", runs of seed " << seed);
+      const double found = search_offline(mix, seed), makespan = makespan_of(mix, library_policy(mix), seed);
+      CHECK(makespan <= 1.4 * found);
+      CHECK(makespan <= makespan_of(mix, round_robin(mix), seed));
+      CHECK(makespan <= makespan_of(mix, shortest_queue(mix), seed));
+      logarithms += std::log(makespan / found);
+    }
+    INFO("seed " << seed);
+    CHECK(std::exp(logarithms / static_cast<double>(mixes.size())) <= 1.15);
+  }
 }
 
 TEST_CASE("the jobs of a lost device run on others, and on it again once it has returned", "[sim]") {
