@@ -107,11 +107,11 @@ std::shared_ptr<Waiting> Ready::take_found(const Found& found, bool runs) noexce
     return nullptr;
   }
   if (tags_.has_shares() && runs) tags_.started(job->due);
-  if (job->place != found.place) {  // otherwise a thread that stages the job may read it
-    if (std::exchange(job->waits.is_staged, false)) --places_[job->place].staged;
+  if (job->place != found.place && std::exchange(job->waits.is_staged, false)) --places_[job->place].staged;
+  if (runs)
+    take_place(*job, {found.place, found.chosen});
+  else
     job->place = found.place;
-  }
-  if (runs) take_place(*job, {found.place, found.chosen});
   return job;
 }
 
@@ -151,8 +151,8 @@ std::shared_ptr<Waiting> Ready::take_any() noexcept {
     for (Entries& jobs : of)
       if (!any && !jobs.empty()) any = pop_entry({.jobs = &jobs, .line = line, .is_last = true});
   });
-  TagState* const tag = any ? nullptr : tags_.with_held();
-  return tag ? take_held(*tag) : any;
+  while (TagState* const tag = any ? nullptr : tags_.with_held()) any = take_held(*tag);
+  return any;
 }
 
 bool Ready::has_work(bool may_stage) noexcept {
@@ -181,7 +181,7 @@ std::size_t Ready::jobs_per_lane(std::uint16_t place) const noexcept {
 }
 
 void Ready::take_place(Waiting& job, const Room& room) noexcept {
-  job.place = room.place;
+  if (job.place != room.place) job.place = room.place;  // otherwise a thread that stages the job may read it
   job.runs.times = row_of(job, room.place);
   job.runs.chosen = room.chosen;
   const std::uint16_t group = places_[room.place].group;
@@ -208,6 +208,7 @@ void Ready::leave(Waiting& job) noexcept {
   else if (!jobs.empty() && jobs.back().job.get() == &job)
     pop_entry({.jobs = &jobs, .line = line, .is_last = true});
   if (std::exchange(job.waits.is_staged, false)) --places_[job.place].staged;
+  if (std::exchange(job.waits.is_held, false)) --job.waits.line->held;
   lines_.use(*std::exchange(job.waits.line, nullptr), -1);
 }
 
@@ -215,6 +216,7 @@ void Ready::leave(Waiting& job) noexcept {
 void Ready::hold(std::shared_ptr<Waiting> job) noexcept {
   TagState& tag = *job->tag_state;
   expect_no_more(*job);
+  job->waits.is_held = true;
   ++job->waits.line->held;
   Waiting* const last = job.get();
   last->self_listed = std::move(job);
@@ -224,12 +226,15 @@ void Ready::hold(std::shared_ptr<Waiting> job) noexcept {
 }
 
 std::shared_ptr<Waiting> Ready::take_held(TagState& tag) noexcept {
-  Waiting* const first = tag.first_held;
-  if (!first) return nullptr;
-  tag.first_held = std::exchange(first->next_listed, nullptr);  // it may be listed as returned next
-  if (!tag.first_held) tag.last_held = &tag.first_held;
-  --first->waits.line->held;
-  return std::move(first->self_listed);
+  while (Waiting* const first = tag.first_held) {
+    tag.first_held = std::exchange(first->next_listed, nullptr);  // it may be listed as returned next
+    if (!tag.first_held) tag.last_held = &tag.first_held;
+    std::shared_ptr<Waiting> job = std::move(first->self_listed);
+    if (!std::exchange(job->waits.is_held, false)) continue;  // it has left
+    --job->waits.line->held;
+    return job;
+  }
+  return nullptr;
 }
 
 void Ready::release_held(TagState& tag) noexcept {

@@ -53,6 +53,7 @@ struct InLine {
   Line* line = nullptr;       ///< null: it does not wait
   std::uint32_t entries = 0;  ///< made for it in lines: see `Entry`
   bool is_staged = false;     ///< one of the staged jobs of its place
+  bool is_held = false;       ///< set aside until its tag has room
   Duration expected{};        ///< its run time, while its line expects it
 };
 

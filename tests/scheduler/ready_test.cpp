@@ -62,6 +62,7 @@ struct Lines {
     job->movable = movable;
     job->sequence = ++last;
     job->kernels = kernels;
+    job->tag_state = tag;
     ready.rank(*job);
     ready.push(job);
     return job;
@@ -93,6 +94,7 @@ struct Lines {
 
   std::uint64_t memory[8] = {};
   std::uint64_t last = 0;
+  scheduler::TagState* tag = nullptr;  // of the jobs that are added
   std::vector<std::shared_ptr<Waiting>> running;
   TimeBook times;
   Table table;
@@ -399,6 +401,35 @@ TEST_CASE("if all devices of a group refuse jobs, the last one goes on with thos
   CHECK(lines.start() == none);
   lines.ready.resume_due(until);
   CHECK(lines.start() == Start{4, 2});
+}
+
+TEST_CASE("a job that settles while it is set aside does not return to its line", "[scheduler]") {
+  Lines lines({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1)}, {.tags = {{.tag = "few", .concurrent = 1}}});
+  lines.tag = lines.ready.tags().enter("few");
+  REQUIRE(lines.tag);
+  const bool is_shared = GENERATE(true, false);
+  const auto add = [&] { return is_shared ? lines.add(0) : lines.add_to(1); };
+  add();
+  CHECK(lines.start() == Start{1, 0});
+  lines.end(0);
+  lines.tag->running = 1;
+  const auto second = add();
+  add(), add();
+  CHECK(lines.start() == none);
+  CHECK(lines.ready.count() == 0);
+  second->state = State::settled;
+  lines.ready.leave(*second);
+  SECTION("when its tag has room") {
+    lines.tag->running = 0;
+    lines.ready.release_held(*lines.tag);
+    CHECK(lines.ready.count() == 1);
+    CHECK(lines.start().first == 3);
+  }
+  SECTION("when all jobs are taken") {
+    CHECK(lines.ready.take_any()->sequence == 3);
+    CHECK(lines.ready.take_any()->sequence == 4);
+    CHECK(lines.ready.take_any() == nullptr);
+  }
 }
 
 TEST_CASE("the last job is one of any line, and jobs that are staged count", "[scheduler]") {
