@@ -164,6 +164,7 @@ void Workers::stage(base::Lock& lock, std::shared_ptr<Record> record, Instant& n
 }
 
 bool Workers::run_if_room(base::Lock& lock, Record& record) noexcept {
+  if (record.state != State::queued) return false;  // the thread that runs it may change it
   const bool nested = runs_job();
   const std::optional<Room> room = nested ? std::nullopt : queue_.ready().find_room(record);
   if (!nested && (!room || (record.tag_state && record.tag_state->is_full()))) return false;
