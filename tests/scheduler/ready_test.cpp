@@ -424,6 +424,7 @@ TEST_CASE("a job that settles while it is set aside does not return to its line"
     lines.ready.release_held(*lines.tag);
     CHECK(lines.ready.count() == 1);
     CHECK(lines.start().first == 3);
+    CHECK(lines.ready.take_any()->sequence == 4);
   }
   SECTION("when all jobs are taken") {
     CHECK(lines.ready.take_any()->sequence == 3);
