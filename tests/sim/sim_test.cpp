@@ -145,7 +145,8 @@ TEST_CASE("a first device that is ten times slower takes few jobs", "[sim]") {
   CHECK(makespan_of(mix, shortest_queue(mix)) >= 2 * ideal);  // what a policy without times does
 }
 
-TEST_CASE("on mixes of GPUs the library comes near the offline search, and before simple policies", "[sim]") {
+TEST_CASE("on mixes of GPUs the library comes near the offline search, and before simple policies",
+          "[sim][no_sanitizer]") {
   const auto is_cpu = [](const Device& device) { return device.backend == "cpu"; };
   for (const unsigned seed : test::RandomCases(1)) {
     std::vector<Mix> mixes = mixes_of_files(seed);
