@@ -178,7 +178,7 @@ class LibraryPolicy : public Policy {
   Ready ready_;
   std::uint64_t last_ = 0;
   std::vector<std::shared_ptr<SimulatedJob>> running_;  // by index of the job
-  std::vector<std::shared_ptr<SimulatedJob>> left_;     //  // that no device can run now
+  std::vector<std::shared_ptr<SimulatedJob>> left_;     // that no device can run now
 };
 
 }  // namespace
