@@ -111,7 +111,7 @@ WYE_API std::string_view name(RefusalCode code) noexcept;
 struct Estimate {
   Duration time{};         ///< the mean; the latest jobs count most
   Duration spread{};       ///< the mean distance from it
-  std::uint32_t runs = 0;  ///< of such jobs there; 0: the time follows from those of other sizes
+  std::uint32_t runs = 0;  ///< of such jobs there
 };
 
 /// The decision about one device.
@@ -128,7 +128,8 @@ struct Candidate {
   std::string reason;  ///< a sentence: "Kernel 'scale' has no source for 'cpu:0' (has Glsl; needs host)."
   RefusalCode code = RefusalCode::none;
   std::optional<Error> error = std::nullopt;  ///< the failure of the device or of the attempt, if it was one
-  /// Of the device that ran the job, as it was when the job started; of others, as it is now.
+  /// The times known now; for the device that ran the job, `time` is as it was when the job started.
+  /// Unset: no such job has run there, or none had when the job started.
   std::optional<Estimate> estimate = std::nullopt;
   std::optional<Duration> took = std::nullopt;  ///< of the device that ran the job
 };
