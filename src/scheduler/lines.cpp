@@ -67,8 +67,8 @@ void Lines::unlink(Line& line) noexcept {
 }
 
 bool Lines::takes_jobs(std::uint16_t group) const noexcept {
-  bool takes = false;
-  each_place(group, [&](std::uint16_t p) { takes = takes || !places_[p].refusal.until; });
+  bool takes = !places_.has_pauses();
+  if (!takes) each_place(group, [&](std::uint16_t p) { takes = takes || !places_[p].refusal.until; });
   return takes;
 }
 
@@ -81,11 +81,12 @@ void Lines::find_home(Line& line) noexcept {
       if (one.times && one.times->mean() == Duration::zero()) one.estimate = times_.estimate(*one.times);
   const Line::Group* best = nullptr;
   for (const Line::Group& one : line.groups) {
-    if (!takes_jobs(one.number)) continue;
     const Duration time = one.time();
     const bool is_known = time != Duration::zero();
-    if (!best || (is_known && (best->time() == Duration::zero() || time < best->time()))) best = &one;
-    if (!is_known && &one == &line.groups.front()) break;
+    const bool is_better = !best || (is_known && (best->time() == Duration::zero() || time < best->time()));
+    if (!is_better || !takes_jobs(one.number)) continue;
+    best = &one;
+    if (!is_known && best == &line.groups.front()) break;
   }
   const std::uint16_t home = best ? best->number : line.groups.front().number;
   if (home == line.home) return;

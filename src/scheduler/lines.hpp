@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -44,14 +43,6 @@ struct Line {
   std::vector<Group> groups;        ///< of a shared line: in the order of the table
   std::uint16_t home = on_threads;  ///< the group, of these, whose devices take its jobs
 
- private:
-  friend class Lines;
-  std::size_t uses_ = 0;           // of a shared line: entries in `jobs`, and jobs that wait
-  std::uint64_t known_kinds_ = 0;  // when the estimates were made
-  Line* next_ = nullptr;           // of the shared lines with the same home and with uses
-  Line** link_ = nullptr;
-
- public:
   bool is_shared() const noexcept { return !groups.empty(); }
   const Group* of(std::uint16_t group) const noexcept {
     for (const Group& one : groups)
@@ -63,6 +54,13 @@ struct Line {
     const Group* const one = of(group);
     return one ? one->time() : Duration::zero();
   }
+
+ private:
+  friend class Lines;
+  std::size_t uses_ = 0;           // of a shared line: entries in `jobs`, and jobs that wait
+  std::uint64_t known_kinds_ = 0;  // when the estimates were made
+  Line* next_ = nullptr;           // of the shared lines with the same home and with uses
+  Line** link_ = nullptr;
 };
 
 /// Keeps one line for each place, and a shared one for each kind of jobs that devices of several

@@ -114,20 +114,15 @@ bool NextJob::is_worth_trying(const Line& line, std::uint16_t group, bool is_idl
 Found NextJob::next_trial(bool is_idle) noexcept {
   Found found;
   for (std::uint16_t to = 1; to < places_.size() && !found.jobs; ++to) {
-    const std::uint16_t group = places_[to].group;
     if (!takes_trials(to)) continue;
-    for (std::uint16_t home = 1; home < places_.size(); ++home) {
-      if (home == group) continue;
+    for (std::uint16_t home = 1; home < places_.size(); ++home)
       lines_.each_at(home, [&](Line& line) {
-        if (found.jobs || !is_worth_trying(line, group, is_idle)) return;
-        for (Entries& jobs : line.jobs) {
-          if (jobs.empty()) continue;
-          const Waiting& job = *jobs.front().job;
-          if (job.state == State::queued && !jobs.front().is_old() && !job.has_own_limits && may_run(job, to))
+        if (found.jobs) return;
+        for (Entries& jobs : line.jobs)
+          if (!jobs.empty() && !jobs.front().is_old() && jobs.front().job->state == State::queued &&
+              may_try(*jobs.front().job, line, to, is_idle))
             found = {.jobs = &jobs, .line = &line, .place = to, .chosen = Chosen::trial};
-        }
       });
-    }
   }
   return found;
 }
@@ -223,9 +218,7 @@ std::optional<Room> NextJob::find_room(const Waiting& job) noexcept {
   const Line* const line = lines_.find(job);
   if (!line) return std::nullopt;
   for (std::uint16_t p = 1; p < places_.size(); ++p)
-    if (!job.has_own_limits && places_[p].group != line->home && takes_trials(p) && may_run(job, p) &&
-        is_worth_trying(*line, places_[p].group, false))
-      return Room{p, Chosen::trial};
+    if (takes_trials(p) && may_try(job, *line, p, false)) return Room{p, Chosen::trial};
   std::optional<Room> best;
   lines_.each_place(line->home, [&](std::uint16_t p) {
     if (!places_.has_room(p) || places_[p].refusal.until) return;

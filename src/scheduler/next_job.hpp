@@ -78,6 +78,12 @@ class NextJob {
     return learns_ && takes_of_others(place) && !places_[places_[place].group].runs_trial;
   }
   bool is_worth_trying(const Line& line, std::uint16_t group, bool is_idle) const noexcept;
+  /// Returns whether a job of a line may be a trial on a device that takes trials.
+  bool may_try(const Waiting& job, const Line& line, std::uint16_t at, bool is_idle) const noexcept {
+    const std::uint16_t group = places_[at].group;
+    return !job.has_own_limits && line.home != group && may_run(job, at) &&
+           is_worth_trying(line, group, is_idle);
+  }
   Found next_trial(bool is_idle) noexcept;
   void find_waits() noexcept;
   Found next_to_move() noexcept;

@@ -11,7 +11,6 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "device/stamps.hpp"
 
