@@ -8,6 +8,19 @@
 
 namespace wye::inline v0::scheduler {
 
+namespace {
+
+/// Returns the first device, in the order of the table, that may have a job in a submission.
+std::size_t first_gpu(const Record& record) noexcept {
+  const std::size_t first = record.decisions.back().device;
+  if (!record.row->choices[first].is_host) return first;
+  for (const std::size_t device : record.row->devices)
+    if (record.may_move_to(static_cast<std::uint16_t>(1 + device))) return device;
+  return first;
+}
+
+}  // namespace
+
 bool Runner::may_share(const Record& record) const {
   if (parts_.options.batch_limit == 1 || record.line == on_threads || record.has_own_limits ||
       record.plan_run)
@@ -16,8 +29,7 @@ bool Runner::may_share(const Record& record) const {
   if (job.size() != 1) return false;
   const detail::Programs& programs = base::programs_of(job[0]);
   Device copy;
-  const device::DeviceBase& device =
-      *base::state_of(parts_.pool->fleet().device(record.decisions.back().device, copy));
+  const device::DeviceBase& device = *base::state_of(parts_.pool->fleet().device(first_gpu(record), copy));
   const auto only = only_variant_on(device, programs);
   if (!only || programs[*only]->current().is_native(device)) return false;
   Bytes copied;

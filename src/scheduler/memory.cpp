@@ -77,7 +77,7 @@ bool Workers::wait_for_memory(Record& record) noexcept {
   if (queue_.is_closing_locked() || record.state != State::running || record.stop) return false;
   MemoryPause& pause = tag ? tag->pause : place.pause;
   const std::uint32_t others = (tag ? tag->running : place.committed) - 1;
-  const std::uint32_t blocked = record.place == on_threads && !tag ? places.blocked() : 0;
+  const std::uint32_t blocked = places.is_on_threads(record.place) && !tag ? places.blocked() : 0;
   if (others <= blocked &&
       !may_wait_alone(*shortage, pause, now, parts_.pool->options().lease_timeout, is_shared, tag != nullptr))
     return false;

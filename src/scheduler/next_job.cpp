@@ -96,8 +96,19 @@ Found NextJob::to_run() noexcept {
   return next_to_move();
 }
 
+/// Returns whether no device runs jobs on the processor of a device.
+bool NextJob::is_processor_idle(std::uint16_t place) const noexcept {
+  for (std::uint16_t p = 1; p < places_.size(); ++p) {
+    const Places::Place& other = places_[p];
+    const bool is_busy = (other.is_host ? places_[on_threads] : other).committed > 0;
+    if (is_busy && (p == place || (other.group != places_[place].group && !places_.are_apart(place, p))))
+      return false;
+  }
+  return true;
+}
+
 /// Returns whether a job of a line may be tried on a group. The trial may take as long as its kernels
-/// have run in all if the device `is_idle`: no job waits for it. On another device, or one on which the
+/// have run in all if the device and its processor are idle. On another device, or one on which the
 /// kernels have run, it may take a fiftieth of the time that they have run since.
 bool NextJob::is_worth_trying(const Line& line, std::uint16_t group, bool is_idle) const noexcept {
   constexpr int part = 50;
@@ -114,7 +125,7 @@ bool NextJob::is_worth_trying(const Line& line, std::uint16_t group, bool is_idl
 Found NextJob::next_trial(bool is_idle) noexcept {
   Found found;
   for (std::uint16_t to = 1; to < places_.size() && !found.jobs; ++to) {
-    if (!takes_trials(to)) continue;
+    if (!takes_trials(to) || (is_idle && !is_processor_idle(to))) continue;
     for (std::uint16_t home = 1; home < places_.size(); ++home)
       lines_.each_at(home, [&](Line& line) {
         if (found.jobs) return;
@@ -175,6 +186,7 @@ Found NextJob::next_to_move() noexcept {
 NextJob::Candidate NextJob::to_move(Found jobs, std::uint16_t home) noexcept {
   if (jobs.jobs->front().is_stale()) return {jobs};
   const std::uint16_t to = places_[jobs.place].group;
+  if (!places_.are_apart(to, home)) return {};
   Wait wait = waits_[home];
   wait.at_a_time = std::max(wait.at_a_time, 1u);
   double slowdown = 1;
@@ -183,6 +195,7 @@ NextJob::Candidate NextJob::to_move(Found jobs, std::uint16_t home) noexcept {
     const Duration there = job.waits.line->time_on(home), here = job.waits.line->time_on(to);
     const bool is_known = here != Duration::zero();
     jobs.chosen = learns_ && !is_known ? Chosen::trial : Chosen::idle;
+    if (!is_known && !(places_[to].is_gpu && places_[home].is_gpu)) return Move::none;
     if (jobs.chosen == Chosen::trial && (places_[to].runs_trial || job.has_own_limits)) return Move::none;
     wait.run = learns_ || is_known ? there : Duration::zero();
     if (is_known && there != Duration::zero())

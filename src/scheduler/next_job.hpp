@@ -66,8 +66,9 @@ class NextJob {
   Found first_unstaged(std::uint16_t place, std::size_t level) noexcept;
   Found first_in(std::uint16_t place, std::size_t level) noexcept;
   Found first_of(const Firsts& firsts) const noexcept;
+  /// Returns whether a device with room may take jobs that wait for others.
   bool takes_of_others(std::uint16_t place) const noexcept {
-    return places_[place].unlike != 0 && !places_[place].refusal.until && places_.has_room(place);
+    return places_[place].shares && !places_[place].refusal.until && places_.has_room(place);
   }
   /// Returns whether a shared job may run at the place of a device.
   bool may_run(const Waiting& job, std::uint16_t at) const noexcept {
@@ -77,6 +78,7 @@ class NextJob {
   bool takes_trials(std::uint16_t place) const noexcept {
     return learns_ && takes_of_others(place) && !places_[places_[place].group].runs_trial;
   }
+  bool is_processor_idle(std::uint16_t place) const noexcept;
   bool is_worth_trying(const Line& line, std::uint16_t group, bool is_idle) const noexcept;
   /// Returns whether a job of a line may be a trial on a device that takes trials.
   bool may_try(const Waiting& job, const Line& line, std::uint16_t at, bool is_idle) const noexcept {

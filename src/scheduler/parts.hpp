@@ -34,7 +34,7 @@ struct Parts {
         log(options.log),
         plan_counts(std::make_shared<PlanCounts>(pool->fleet().limit())),
         flights(*pool, clock, most_kept_flights),
-        placer(*pool, clock, options.preferences, std::move(add_places)),
+        placer(*pool, clock, options, std::move(add_places)),
         preparer(*pool, *provider, clock, times, options.measure_variants),
         explainer(*pool, placer, times, options.placement == PlacementMode::learned),
         recent(options.recent) {}

@@ -51,11 +51,11 @@ std::vector<Preference> default_preferences() {
 
 namespace scheduler {
 
-std::vector<Choice> find_groups(std::vector<Choice> devices) noexcept {
-  constexpr std::size_t most_unlike = 64;  // the bits of `Choice::unlike`
-  const auto may_share = [](const Choice& device) { return !device.is_host && !device.emulated; };
+std::vector<Choice> find_groups(std::vector<Choice> devices, PlacementMode mode) noexcept {
+  constexpr std::size_t most = 64;  // the bits of `Choice::others`
+  const bool learns = mode == PlacementMode::learned;
   const auto are_equal = [&](const Choice& a, const Choice& b) {
-    return may_share(a) && may_share(b) && a.backend == b.backend && a.type == b.type && a.name == b.name;
+    return a.is_gpu() && b.is_gpu() && a.backend == b.backend && a.type == b.type && a.name == b.name;
   };
   for (std::size_t d = 0; d < devices.size(); ++d) {
     devices[d].equal = d;
@@ -71,11 +71,15 @@ std::vector<Choice> find_groups(std::vector<Choice> devices) noexcept {
     };
     for (std::size_t d = 0; d < devices.size(); ++d) {
       const Choice& other = devices[d];
-      const bool is_equal = other.equal == device.equal;
-      if (&other == &device || !may_share(device) || !may_share(other)) continue;
-      if (!is_equal && (d >= most_unlike || is_on_silicon_of(other))) continue;
-      device.shares = true;
-      if (!is_equal) device.unlike |= std::uint64_t{1} << d;
+      if (&other == &device) continue;
+      if (other.equal == device.equal) {
+        device.has_equals = true;
+        continue;
+      }
+      const bool is_apart = !is_on_silicon_of(other);
+      if (d >= most || !(learns || (is_apart && device.is_gpu() && other.is_gpu()))) continue;
+      device.others |= std::uint64_t{1} << d;
+      if (is_apart) device.apart |= std::uint64_t{1} << d;
     }
   }
   return devices;

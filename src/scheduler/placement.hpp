@@ -23,12 +23,19 @@ struct Choice {
   std::string_view name = {};     ///< of the device
   const void* silicon = nullptr;  ///< its processor
   std::size_t equal = 0;          ///< the first device of the same backend, type and name
-  bool shares = false;            ///< jobs with devices that are equal or `unlike`
-  std::uint64_t unlike = 0;       ///< bit `d`: device `d`, of another processor, may take its jobs
+  bool has_equals = false;        ///< other devices are equal
+  std::uint64_t others = 0;       ///< bit `d`: device `d`, which is not equal, may run its jobs
+  std::uint64_t apart = 0;        ///< of these, those on another processor
+
+  /// Returns whether it shares jobs with other devices.
+  bool shares() const noexcept { return has_equals || others != 0; }
+  /// Returns whether its processor is not that of the host's threads.
+  bool is_gpu() const noexcept { return !is_host && !emulated; }
 };
 
-/// Sets the members from `equal` on. The CPU shares no jobs, nor does a device that runs on it.
-std::vector<Choice> find_groups(std::vector<Choice> devices) noexcept;
+/// Sets the members from `equal` on. With the table alone (`PlacementMode::table`) the CPU shares no
+/// jobs, nor does a device that runs on it, nor do devices on one processor.
+std::vector<Choice> find_groups(std::vector<Choice> devices, PlacementMode mode) noexcept;
 
 /// The known times of a job that waits for devices.
 struct Wait {
@@ -75,11 +82,12 @@ struct Home {
 template <class CanRun>
 Home home_at(const Row& row, std::size_t first, CanRun can_run) {
   const Choice& choice = row.choices[first];
-  Home home{.device = first, .is_shared = choice.shares};
-  if (choice.unlike == 0) return home;
-  for (const std::size_t device : row.devices)
-    if (device < 64 && (choice.unlike >> device & 1) != 0 && can_run(device))
-      home.movable |= std::uint64_t{1} << device;
+  Home home{.device = first};
+  if (choice.others != 0)
+    for (const std::size_t device : row.devices)
+      if (device < 64 && (choice.others >> device & 1) != 0 && can_run(device))
+        home.movable |= std::uint64_t{1} << device;
+  home.is_shared = choice.has_equals || home.movable != 0;
   return home;
 }
 
@@ -104,8 +112,8 @@ class Preferences {
 /// The devices of a pool, and the order in which jobs try them. It does not change: a device that
 /// appears later is in a further table.
 struct Table {
-  Table(const std::vector<Preference>& replacing, std::vector<Choice> devices)
-      : choices(find_groups(std::move(devices))), preferences(replacing, choices) {}
+  Table(const std::vector<Preference>& replacing, std::vector<Choice> devices, PlacementMode mode)
+      : choices(find_groups(std::move(devices), mode)), preferences(replacing, choices) {}
   Table(const Table&) = delete;
   const std::vector<Choice> choices;
   const Preferences preferences;

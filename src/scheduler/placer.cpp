@@ -29,9 +29,13 @@ bool uses_device_memory(const Job& work) noexcept {
 
 }  // namespace
 
-Placer::Placer(pool::Pool& pool, const Clock& clock, const std::vector<Preference>& preferences,
+Placer::Placer(pool::Pool& pool, const Clock& clock, const SchedulerOptions& options,
                std::function<void(const Table&)> add_places)
-    : pool_(pool), clock_(clock), preferences_(preferences), add_places_(std::move(add_places)) {
+    : pool_(pool),
+      clock_(clock),
+      preferences_(options.preferences),
+      mode_(options.placement),
+      add_places_(std::move(add_places)) {
   add_table();
 }
 
@@ -47,7 +51,7 @@ void Placer::add_table() {
                        .name = info.name,
                        .silicon = &pool_.fleet().silicon(pool_.fleet().processor_of(d))});
   }
-  auto made = std::make_unique<const Table>(preferences_, std::move(choices));
+  auto made = std::make_unique<const Table>(preferences_, std::move(choices), mode_);
   const base::Lock lock = base::lock_soon(mutex_);
   const Table* const last = table_.load(std::memory_order_relaxed);
   if (last && last->choices.size() >= made->choices.size()) return;  // another thread has added it
@@ -66,14 +70,16 @@ const Table& Placer::add_devices() noexcept {
 
 std::optional<Home> Placer::find_home(Candidates& job) const {
   const Decision* const first = find_next(job);
-  if (!first || pool_.fleet().info(first->device).features.has(Feature::host_memory)) return std::nullopt;
+  if (!first) return std::nullopt;
+  Home home{.device = first->device};
   // A job that requests its device, has failed on another one, or uses memory of it runs there only.
-  if (job.has_failed || job.on() == pool_.fleet().info(first->device).id || uses_device_memory(job.job))
-    return Home{.device = first->device};
-  return home_at(*job.row, first->device, [&](std::size_t device) {
-    const Decision considered = consider(job, device);
-    return considered.is_open() || considered.code == RefusalCode::device_lost;  // it may return
-  });
+  if (!job.has_failed && job.on() != pool_.fleet().info(first->device).id && !uses_device_memory(job.job))
+    home = home_at(*job.row, first->device, [&](std::size_t device) {
+      const Decision considered = consider(job, device);
+      return considered.is_open() || considered.code == RefusalCode::device_lost;  // it may return
+    });
+  if (job.row->choices[home.device].is_host && !home.is_shared) return std::nullopt;
+  return home;
 }
 
 void Placer::take_over(Candidates& job, std::size_t device, RefusalCode why) const {

@@ -31,7 +31,7 @@ class Placer {
  public:
   /// `pool` and `clock` outlive it. `add_places` is called with each further table, before a job
   /// uses it. Throws: std::bad_alloc.
-  Placer(pool::Pool& pool, const Clock& clock, const std::vector<Preference>& preferences,
+  Placer(pool::Pool& pool, const Clock& clock, const SchedulerOptions& options,
          std::function<void(const Table&)> add_places);
 
   /// Returns the table with all devices of the pool: the last one if there is no memory for a new
@@ -41,8 +41,8 @@ class Placer {
     return last.choices.size() == pool_.fleet().size() ? last : add_devices();
   }
 
-  /// Returns the home of a job that waits; nothing if no device can run it, or if it holds a thread
-  /// while it runs. Throws: std::bad_alloc.
+  /// Returns the home of a job that waits; nothing if no device can run it, or the host alone. Throws:
+  /// std::bad_alloc.
   std::optional<Home> find_home(Candidates& job) const;
   /// Returns the decision about the next device to try, which is the last one; null: no further
   /// device can run it. Throws: std::bad_alloc.
@@ -84,6 +84,7 @@ class Placer {
   pool::Pool& pool_;
   const Clock& clock_;
   const std::vector<Preference> preferences_;
+  const PlacementMode mode_;
   const std::function<void(const Table&)> add_places_;
   Blame blame_;
   std::mutex mutex_;

@@ -14,16 +14,20 @@ Places::Places(std::uint32_t threads, std::uint32_t lanes, std::uint32_t committ
 
 void Places::add(const Table& table) noexcept {
   while (all_.size() <= table.choices.size()) {  // within the reserved memory
+    const bool is_host = table.choices[all_.size() - 1].is_host;
+    const std::uint32_t threads = all_[on_threads].limit;
     Place& place = all_.emplace_back();
-    place.limit = lanes_;
-    place.staged_limit = lanes_ * (committed_per_lane_ - 1);
+    place.is_host = is_host;
+    place.limit = is_host ? threads : lanes_;
+    place.staged_limit = is_host ? 0 : lanes_ * (committed_per_lane_ - 1);
   }
   for (std::size_t d = 0; d < table.choices.size(); ++d) {
     const Choice& choice = table.choices[d];
     Place& place = all_[1 + d];
     place.group = static_cast<std::uint16_t>(1 + choice.equal);
-    place.shares = choice.shares;
-    place.unlike = choice.unlike;
+    place.is_gpu = choice.is_gpu();
+    place.shares = choice.shares();
+    place.apart = choice.apart;
   }
 }
 

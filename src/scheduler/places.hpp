@@ -30,9 +30,11 @@ class Places {
     std::uint64_t prepared = 0;      ///< the kernels of the last job that was staged
     std::uint64_t last_taken = 0;    ///< counts the jobs of all places
     std::uint16_t group = 0;         ///< the place of the first equal device
+    bool is_host = false;            ///< its jobs run on wye's threads
+    bool is_gpu = false;             ///< its processor is not that of these threads
     bool shares = false;             ///< jobs with other devices
     bool runs_trial = false;         ///< on one of its group; set if it is the first of them
-    std::uint64_t unlike = 0;        ///< bit `d`: the job of this device may move to device `d`
+    std::uint64_t apart = 0;         ///< bit `d`: device `d` shares jobs with it, but not its processor
     MemoryPause pause;               ///< it takes no job
     MemoryPause refusal;             ///< it takes no job that it shares, because it has refused one
   };
@@ -49,20 +51,33 @@ class Places {
   Place& operator[](std::uint16_t place) noexcept { return all_[place]; }
   const Place& operator[](std::uint16_t place) const noexcept { return all_[place]; }
 
+  /// Returns whether jobs of a place run on wye's threads: those of the host's device do too.
+  bool is_on_threads(std::uint16_t place) const noexcept {
+    return place == on_threads || all_[place].is_host;
+  }
+  /// Returns whether two places are of devices that share jobs, but no processor.
+  bool are_apart(std::uint16_t a, std::uint16_t b) const noexcept {
+    return b <= 64 && (all_[a].apart >> (b - 1) & 1) != 0;
+  }
   /// Returns whether a further job may run at a place. A job that waits for a job makes room for one
   /// on wye's threads.
   bool has_room(std::uint16_t place) const noexcept {
-    const Place& here = all_[place];
-    return !here.pause.until && here.committed < here.limit + (place == on_threads ? blocked_ : 0);
+    const bool is_of_threads = is_on_threads(place);
+    const Place& counts = all_[is_of_threads ? on_threads : place];
+    return !all_[place].pause.until && counts.committed < counts.limit + (is_of_threads ? blocked_ : 0);
   }
   /// Returns whether a job that may run at two equal places runs at `a`: fewer jobs run there, then
   /// less memory is in use there, then it was least recently used.
   bool comes_before(std::uint16_t a, std::uint16_t b) const noexcept;
   void commit(std::uint16_t place) noexcept {
     ++all_[place].committed;
+    if (all_[place].is_host) ++all_[on_threads].committed;
     all_[place].last_taken = ++taken_;
   }
-  void uncommit(std::uint16_t place) noexcept { --all_[place].committed; }
+  void uncommit(std::uint16_t place) noexcept {
+    --all_[place].committed;
+    if (all_[place].is_host) --all_[on_threads].committed;
+  }
   void add_blocked(int jobs) noexcept { blocked_ += static_cast<std::uint32_t>(jobs); }
   /// Returns how many jobs wait, with their threads, for other jobs.
   std::uint32_t blocked() const noexcept { return blocked_; }

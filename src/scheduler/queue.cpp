@@ -158,6 +158,7 @@ void Queue::commit_locked(Record& record) noexcept {
 }
 
 void Queue::take_batch_locked(Record& leader) noexcept {
+  if (ready_.places().is_on_threads(leader.place)) return;
   constexpr Duration most_work = std::chrono::milliseconds(1);
   const std::uint32_t committed = ready_.places()[leader.place].committed;
   // The lanes of a device share it: a job takes longer while others run.
@@ -238,7 +239,7 @@ void Queue::end_active_locked(Record& record) noexcept {
   active_.remove(record);
   ready_.end_trial(record);
   // Of a job on wye's threads, the place is free once its thread has left it.
-  if (std::exchange(record.is_committed, false) && record.place != on_threads)
+  if (std::exchange(record.is_committed, false) && !ready_.places().is_on_threads(record.place))
     ready_.places().uncommit(record.place);
 }
 

@@ -89,7 +89,7 @@ class Queue {
   /// more.
   void end_run_locked(std::uint16_t place) noexcept {
     --runs_;
-    if (place == on_threads) ready_.places().uncommit(place);
+    if (ready_.places().is_on_threads(place)) ready_.places().uncommit(place);
   }
   /// Returns the number of jobs that have started and that a thread has not left.
   std::uint32_t runs_locked() const noexcept { return runs_; }

@@ -102,6 +102,7 @@ std::uint16_t Runner::line_of(Record& record) const {
   const std::size_t group = choices[home->device].equal;
   // Otherwise a device of the group, which has taken the job and refused it, could take it again.
   const bool is_left = record.place != on_threads && choices[record.place - 1u].equal == group;
+  if (is_left && choices[home->device].is_host) return on_threads;
   if (!home->is_shared || is_left) return static_cast<std::uint16_t>(1 + home->device);
   record.movable = home->movable;
   return shared_line(parts_.pool->fleet().limit(), group);

@@ -36,7 +36,7 @@ Choice gpu(std::string_view backend, std::string_view name, int processor) {
 /// Lines of jobs for some devices, with one lane each unless `lanes` is set.
 struct Lines {
   explicit Lines(std::vector<Choice> devices, SchedulerOptions options = {}, std::uint32_t lanes = 1)
-      : table({}, std::move(devices)),
+      : table({}, std::move(devices), options.placement),
         ready(options, pool_options(lanes), most_devices, times,
               [this](std::size_t d) { return Bytes{memory[d]}; }) {
     ready.places().add(table);
@@ -49,7 +49,7 @@ struct Lines {
   /// Adds a job that may run on the group of `device`.
   std::shared_ptr<Waiting> add(std::size_t device, Priority priority = Priority::normal,
                                std::uint64_t movable = 0, std::uint64_t kernels = 7) {
-    const bool shares = table.choices[device].shares;
+    const bool shares = table.choices[device].shares();
     return add_to(shares ? shared_line(most_devices, table.choices[device].equal)
                          : static_cast<std::uint16_t>(1 + device),
                   priority, movable, kernels);
@@ -107,30 +107,107 @@ const Start none{0, -1};
 }  // namespace
 
 TEST_CASE("devices of the same backend, type and name on several processors are equal", "[scheduler]") {
-  const auto of = [](std::vector<Choice> devices) { return scheduler::find_groups(std::move(devices)); };
+  const auto of = [](std::vector<Choice> devices, PlacementMode mode = PlacementMode::table) {
+    return scheduler::find_groups(std::move(devices), mode);
+  };
   const auto two = of({gpu("cuda", "L4", 0), gpu("cuda", "A100", 1), gpu("cuda", "L4", 2)});
   CHECK(two[0].equal == 0);
   CHECK(two[1].equal == 1);
   CHECK(two[2].equal == 0);
-  CHECK(two[0].unlike == 0b010);
-  CHECK(two[1].unlike == 0b101);
-  CHECK((two[0].shares && two[1].shares && two[2].shares));
+  CHECK(two[0].apart == 0b010);
+  CHECK(two[1].apart == 0b101);
+  CHECK(two[1].others == 0b101);
+  CHECK((two[0].has_equals && !two[1].has_equals && two[2].has_equals));
+  CHECK((two[0].shares() && two[1].shares() && two[2].shares()));
+  // Two backends of the same two cards.
+  const std::vector<Choice> cards{gpu("cuda", "L4", 0), gpu("cuda", "L4", 1), gpu("vulkan", "L4", 0),
+                                  gpu("vulkan", "L4", 1)};
+  for (const PlacementMode mode : {PlacementMode::table, PlacementMode::learned}) {
+    const auto both = of(cards, mode);
+    for (const Choice& device : both) {
+      CHECK(device.shares());
+      CHECK(device.apart == 0);
+    }
+    CHECK(both[0].others == (mode == PlacementMode::table ? 0 : 0b1100));
+    CHECK(both[3].equal == 2);
+  }
+}
+
+TEST_CASE("the CPU, and a driver that runs on it, share jobs if their times are learned", "[scheduler]") {
   auto emulated = gpu("vulkan", "llvmpipe", 1);
   emulated.emulated = true;
   auto cpu = gpu("cpu", "CPU", 1);
   cpu.is_host = true;
-  for (const Choice& device : of({gpu("cuda", "L4", 0), emulated, cpu})) {
-    CHECK_FALSE(device.shares);
-    CHECK(device.unlike == 0);
+  const std::vector<Choice> devices{gpu("cuda", "L4", 0), emulated, cpu};
+  for (const Choice& device : scheduler::find_groups(devices, PlacementMode::table)) {
+    CHECK_FALSE(device.shares());
+    CHECK(device.apart == 0);
   }
-  // Two backends of the same two cards.
-  const auto both =
-      of({gpu("cuda", "L4", 0), gpu("cuda", "L4", 1), gpu("vulkan", "L4", 0), gpu("vulkan", "L4", 1)});
-  for (const Choice& device : both) {
-    CHECK(device.shares);
-    CHECK(device.unlike == 0);
+  const auto learned = scheduler::find_groups(devices, PlacementMode::learned);
+  CHECK(learned[0].others == 0b110);
+  CHECK(learned[0].apart == 0b110);
+  CHECK(learned[1].others == 0b101);
+  CHECK(learned[1].apart == 0b001);
+  CHECK(learned[2].others == 0b011);
+  CHECK(learned[2].apart == 0b001);
+}
+
+TEST_CASE("the CPU's jobs run on wye's threads, and an idle CPU takes jobs of a GPU", "[scheduler]") {
+  auto cpu = gpu("cpu", "CPU", 1);
+  cpu.is_host = true;
+  Lines lines({gpu("cuda", "L4", 0), cpu}, {.concurrent_jobs = 2});
+  scheduler::Places& places = lines.ready.places();
+  lines.add(0, Priority::normal, 0b10), lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == none);  // the CPU is not tried while no time is known
+  lines.note(0, 1ms);
+  CHECK(lines.start() == Start{2, 1});  // a trial
+  CHECK(places[on_threads].committed == 1);
+  lines.note(1, 4ms);
+  lines.end(1);
+  CHECK(places[on_threads].committed == 0);
+  for (int i = 0; i < 10; ++i) lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{12, 1});
+  CHECK(lines.start() == Start{11, 1});
+  CHECK(lines.start() == none);  // two jobs run on wye's threads
+  lines.end(0);
+  CHECK(lines.start() == Start{3, 0});
+  lines.end(1), lines.end(1);
+  lines.note(1, 1us);
+  for (int i = 0; i < 40; ++i) lines.note(1, 1us);
+  lines.add_to(on_threads);
+  CHECK(lines.start() == Start{4, 1});  // it is their home now
+  CHECK(lines.start() == Start{5, 1});
+  lines.end(1), lines.end(1);
+}
+
+TEST_CASE("a driver on the CPU is tried for 2 % of the time, and then takes what it runs faster",
+          "[scheduler][trials]") {
+  auto cpu = gpu("cpu", "CPU", 1), emulated = gpu("vulkan", "llvmpipe", 1);
+  cpu.is_host = true;
+  emulated.emulated = true;
+  Lines lines({cpu, emulated}, {.concurrent_jobs = 1});
+  const auto add = [&] { lines.add(0, Priority::normal, 0b10); };
+  add(), add(), add();
+  CHECK(lines.start() == Start{1, 0});
+  for (int i = 0; i < 49; ++i) lines.note(0, 1ms);
+  CHECK(lines.start() == none);
+  lines.note(0, 1ms);
+  CHECK(lines.start() == Start{2, 1});
+  SECTION("a slower one takes no job, also while it is idle") {
+    lines.note(1, 2ms);
+    lines.end(1);
+    for (int i = 0; i < 9; ++i) add();
+    CHECK(lines.start() == none);
   }
-  CHECK(both[3].equal == 2);
+  SECTION("a faster one takes all") {
+    lines.note(1, 100us);
+    lines.end(1);
+    lines.end(0);
+    CHECK(lines.start() == Start{3, 1});
+    add();
+    CHECK(lines.start() == none);
+  }
 }
 
 TEST_CASE("equal devices take the jobs of their line in turns", "[scheduler]") {

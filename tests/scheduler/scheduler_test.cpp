@@ -29,7 +29,8 @@ bool has(const Runtime& runtime, std::string_view backend) {
 
 TEST_CASE("one process sends one workload type to one backend and another to another", "[scheduler]") {
   Runtime runtime = Runtime::open({.pool = {.backends = {"cpu", "null"}},
-                                   .scheduler = {.preferences = {{workload_types::vector, 0_B, {"cpu"}},
+                                   .scheduler = {.placement = PlacementMode::table,
+                                                 .preferences = {{workload_types::vector, 0_B, {"cpu"}},
                                                                  {workload_types::matrix, 0_B, {"null"}}}}})
                         .value();
   std::vector<float> x(100, 1.5f);

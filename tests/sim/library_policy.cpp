@@ -67,7 +67,7 @@ class LibraryPolicy : public Policy {
  public:
   LibraryPolicy(const Mix& mix, PlacementMode mode)
       : mix_(mix),
-        table_({}, choices_of(mix)),
+        table_({}, choices_of(mix), mode),
         there_(mix.devices.size(), true),
         ready_(options_for(mix, mode), pool_options(mix), mix.devices.size(), times_,
                [](std::size_t) { return Bytes{}; }),
@@ -151,16 +151,13 @@ class LibraryPolicy : public Policy {
     if (first == row.devices.end()) return left_.push_back(std::move(waiting));
     waiting->place = on_threads;
     waiting->runs.times = nullptr;
-    waiting->movable = 0;
-    if (is_host(mix_.devices[*first])) {
-      waiting->line = on_threads;
-    } else {
-      const scheduler::Home home =
-          scheduler::home_at(row, *first, [&](std::size_t device) { return mix_.can_run(job, device); });
-      waiting->movable = home.movable;
-      waiting->line = home.is_shared ? scheduler::shared_line(mix_.devices.size(), row.choices[*first].equal)
-                                     : static_cast<std::uint16_t>(1 + *first);
-    }
+    const scheduler::Home home =
+        scheduler::home_at(row, *first, [&](std::size_t device) { return mix_.can_run(job, device); });
+    waiting->movable = home.movable;
+    if (home.is_shared)
+      waiting->line = scheduler::shared_line(mix_.devices.size(), row.choices[*first].equal);
+    else
+      waiting->line = is_host(mix_.devices[*first]) ? on_threads : static_cast<std::uint16_t>(1 + *first);
     ready_.rank(*waiting);
     ready_.push(std::move(waiting));
   }
