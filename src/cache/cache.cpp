@@ -115,6 +115,13 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
   return provide(program, device, until, DriverCode::lazy);
 }
 
+Result<void> Cache::begin_build(const std::shared_ptr<const device::Program>& program,
+                                const std::shared_ptr<device::DeviceBase>& device) {
+  auto built = provide(program, device, clock_.now(), DriverCode::lazy, true);
+  if (!built && built.error() != Errc::timed_out) return std::move(built).error();
+  return {};
+}
+
 Result<device::Provided> Cache::make_ready(const std::shared_ptr<const device::Program>& program,
                                            const std::shared_ptr<device::DeviceBase>& device, Instant until) {
   return provide(program, device, until, DriverCode::complete);
@@ -130,7 +137,7 @@ Result<device::Provided> Cache::provide(const KernelDescription& description,
 
 Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Program>& asked,
                                         const std::shared_ptr<device::DeviceBase>& device, Instant until,
-                                        DriverCode code) {
+                                        DriverCode code, bool is_ahead) {
   if (const Error* inherited = origin_.error()) return *inherited;
   const device::Program& program = asked->current();
   if (const Error* lost = device->lost()) {
@@ -149,7 +156,8 @@ Result<device::Provided> Cache::provide(const std::shared_ptr<const device::Prog
                         std::shared_ptr<const device::Program>(asked, &program),
                         device,
                         until,
-                        code});
+                        code,
+                        is_ahead});
 }
 
 ExecutablePointer Cache::find_ready(const device::Program& program, const device::DeviceBase& device) {

@@ -62,6 +62,8 @@ class Cache final : public device::ExecutableProvider,
   /// otherwise null.
   ExecutablePointer find_ready(const device::Program& program, const device::DeviceBase& device);
 
+  Result<void> begin_build(const std::shared_ptr<const device::Program>& program,
+                           const std::shared_ptr<device::DeviceBase>& device) override;
   std::optional<Duration> build_cost(const device::Program& program,
                                      const device::DeviceBase& device) const override;
   Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
@@ -113,6 +115,7 @@ class Cache final : public device::ExecutableProvider,
     std::shared_ptr<device::DeviceBase> device;
     Instant until;
     DriverCode code;
+    bool is_ahead = false;  ///< it is built on a thread of its own, and `find_or_build` returns
   };
   /// A build in flight.
   struct Build : base::Identified {
@@ -156,7 +159,7 @@ class Cache final : public device::ExecutableProvider,
 
   Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until,
-                                   DriverCode code);
+                                   DriverCode code, bool is_ahead = false);
   Result<device::Provided> find_or_build(const BuildRequest& request);
   Result<device::Provided> start_build(const BuildRequest& request, const std::shared_ptr<Build>& build);
   /// Returns the result of `build`; timed_out if it is still running.

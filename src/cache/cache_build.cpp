@@ -153,6 +153,7 @@ Result<device::Provided> Cache::find_or_build(const BuildRequest& request) {
   }
   if (const auto in_flight = builds_.find(request.key); in_flight != builds_.end()) {
     const std::shared_ptr<Build> build = in_flight->second;
+    if (request.is_ahead) return result_at(Build::Stage::running, *build, request);
     ++table_.counted().joined;
     ++build->waiting;
     lock.unlock();
@@ -160,7 +161,7 @@ Result<device::Provided> Cache::find_or_build(const BuildRequest& request) {
     --build->waiting;
     return result_at(stage, *build, request);
   }
-  if (request.until != Instant::max() && clock_.now() >= request.until)
+  if (!request.is_ahead && request.until != Instant::max() && clock_.now() >= request.until)
     return Error(Errc::timed_out,
                  base::text("Kernel '{}' is not built for '{}', and the deadline has passed.",
                             request.program->name(), request.device->info().id));

@@ -82,6 +82,10 @@ class ExecutableProvider {
   /// Returns the expected cost of a build: nothing if the executable is ready, zero if it is
   /// unknown.
   virtual std::optional<Duration> build_cost(const Program& program, const DeviceBase& device) const = 0;
+  /// Begins a build on a thread of its own, unless one has ended or has begun, and returns.
+  /// Errors: those of an earlier build.
+  virtual Result<void> begin_build(const std::shared_ptr<const Program>& program,
+                                   const std::shared_ptr<DeviceBase>& device) = 0;
   /// Returns the clock of `until`.
   virtual const Clock& clock() const noexcept = 0;
   /// Errors: those of `Program::build` and `DeviceBase::create_executable`; timed_out at `until`.

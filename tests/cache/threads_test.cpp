@@ -111,6 +111,32 @@ TEST_CASE("a wait ends at the deadline, and the build continues", "[cache]") {
   CHECK(cache->provide(slow, device, Clock::steady().now())->tier == CacheTier::memory);
 }
 
+TEST_CASE("a build that is begun ahead runs on its own thread, once", "[cache]") {
+  const auto cache = cache::Cache::open({}).value();
+  const auto device = std::make_shared<DoubleDevice>();
+  const auto slow = program("slow"), broken = program("broken");
+  StopPoint building;
+  slow->on_build = [&] { return building.pass(), Result<void>(); };
+  CHECK(cache->begin_build(slow, device));
+  building.await();
+  CHECK(cache->begin_build(slow, device));
+  CHECK(cache->build_cost(*slow, *device).has_value());
+  building.open();
+  REQUIRE(cache->await_builds(Instant::max()));
+  CHECK(cache->begin_build(slow, device));
+  CHECK(cache->build_cost(*slow, *device) == std::nullopt);
+  CHECK(slow->builds == 1);
+  CHECK(metrics(*cache).joined == 0);
+  CHECK(cache->provide(slow, device, Instant::max())->tier == CacheTier::memory);
+  broken->on_build = [] { return Result<void>(Error(Errc::compile_failed, "No.")); };
+  (void)cache->begin_build(broken, device).has_value();  // its thread may be as fast
+  REQUIRE(cache->await_builds(Instant::max()));
+  const auto again = cache->begin_build(broken, device);
+  REQUIRE_FALSE(again);
+  CHECK(again.error().sentence() == "No.");
+  CHECK(broken->builds == 1);
+}
+
 TEST_CASE("a build does not block other kernels", "[cache]") {
   const auto cache = cache::Cache::open({}).value();
   const auto device = std::make_shared<DoubleDevice>();
