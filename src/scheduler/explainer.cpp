@@ -81,11 +81,11 @@ std::string Explainer::describe(const Record& record, const Decision& decision) 
   return {};
 }
 
-/// Returns how long jobs like one take on a device; nothing if it is not known.
+/// Returns how long jobs like one take on a device that runs no other job; nothing if it is not known.
 std::optional<Estimate> Explainer::estimate(const Record& record, std::size_t device) const {
-  const Timing held = times_.find(record.kind(record.row->group_of(device))).held;
-  if (held.count == 0) return std::nullopt;
-  return Estimate{held.mean, held.spread, held.count};
+  const Timing alone = times_.find(record.kind(record.row->group_of(device))).share;
+  if (alone.count == 0) return std::nullopt;
+  return Estimate{alone.mean, alone.spread, alone.count};
 }
 
 /// Returns how long jobs like one take on a device, and on the device that ran it, as a sentence.

@@ -30,9 +30,14 @@ struct Line {
     std::uint16_t number = 0;        ///< the place of its first device
     TimeBook::Row* times = nullptr;  ///< of the kind there; null: they cannot be kept
     Duration estimate{};             ///< that follows from other sizes; zero: none
-    /// Returns the expected time of a job; zero: it is not known.
+    /// Returns the expected time of a job that has its processor alone; zero: it is not known.
     Duration time() const noexcept {
       const Duration mean = times ? times->mean() : Duration::zero();
+      return mean != Duration::zero() ? mean : estimate;
+    }
+    /// Returns the expected time from the start of a job to its end; zero: it is not known.
+    Duration held() const noexcept {
+      const Duration mean = times ? times->held() : Duration::zero();
       return mean != Duration::zero() ? mean : estimate;
     }
   };
@@ -49,10 +54,14 @@ struct Line {
       if (one.number == group) return &one;
     return nullptr;
   }
-  /// Returns the expected time of a job on a group; zero: it is not known.
+  /// Return the expected times of a job on a group; zero: it is not known.
   Duration time_on(std::uint16_t group) const noexcept {
     const Group* const one = of(group);
     return one ? one->time() : Duration::zero();
+  }
+  Duration held_on(std::uint16_t group) const noexcept {
+    const Group* const one = of(group);
+    return one ? one->held() : Duration::zero();
   }
 
  private:

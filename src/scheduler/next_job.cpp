@@ -107,6 +107,17 @@ bool NextJob::is_processor_idle(std::uint16_t place) const noexcept {
   return true;
 }
 
+/// Returns how much slower than at home a group is believed to run the kernels of a line.
+double NextJob::believed_slowness(const Line& line, const Line::Group& group) const noexcept {
+  // The library's own workloads have vector code for the CPU: lavapipe takes 40 to 1,000 times as long
+  // (bench/placement_bench.cpp).
+  constexpr double of_emulated = 100;
+  const Places::Place& place = places_[group.number];
+  const bool is_emulated = !place.is_gpu && !place.is_host;
+  const bool is_own = group.times->type() != workload_types::custom;
+  return times_.slowness(*group.times, line.home, is_emulated && is_own ? of_emulated : 1);
+}
+
 /// Returns whether a job of a line may be tried on a group. The trial may take as long as its kernels
 /// have run in all if the device and its processor are idle. On another device, or one on which the
 /// kernels have run, it may take a fiftieth of the time that they have run since.
@@ -114,11 +125,11 @@ bool NextJob::is_worth_trying(const Line& line, std::uint16_t group, bool is_idl
   constexpr int part = 50;
   const Line::Group* const here = line.of(group);
   const Duration at_home = line.time_on(line.home);
-  if (!here || !here->times || at_home == Duration::zero()) return false;
+  if (!here || !here->times || !here->times->may_be_tried() || at_home == Duration::zero()) return false;
   const Duration since = here->times->run_since();
   if (here->times->has_run()) return here->time() != Duration::zero() && here->time() <= since / part;
   const Duration limit = is_idle ? since : since / part;
-  return at_home <= limit && times_.slowness(group, line.home) * milliseconds(at_home) <= milliseconds(limit);
+  return at_home <= limit && believed_slowness(line, *here) * milliseconds(at_home) <= milliseconds(limit);
 }
 
 /// Returns a job to try on a device with room; none if no trial may run. One runs on each group.
@@ -143,9 +154,9 @@ void NextJob::find_waits() noexcept {
   for (std::uint16_t p = 1; p < places_.size(); ++p) {
     const Places::Place& here = places_[p];
     Wait& wait = waits_[here.group];
-    if (here.group == p) wait = {.at_a_time = 0};
+    if (here.group == p) wait = {.devices = 0};
     if (!here.shares) continue;
-    wait.at_a_time += here.limit;
+    ++wait.devices;
     wait.may_stage += here.staged_limit - here.staged;
   }
   for (std::uint16_t group = 1; group < places_.size(); ++group)
@@ -181,6 +192,15 @@ Found NextJob::next_to_move() noexcept {
   return {};
 }
 
+/// Returns whether a job of the group `home`, whose time on the group `to` is not known, may move there.
+bool NextJob::may_move_unknown(const Waiting& job, std::uint16_t home, std::uint16_t to) const noexcept {
+  if (!places_[to].is_gpu || !places_[home].is_gpu) return false;
+  if (!learns_) return true;
+  const Line::Group* const group = job.waits.line->of(to);
+  const bool may_be_tried = group && group->times && group->times->may_be_tried();
+  return may_be_tried && !places_[to].runs_trial && !job.has_own_limits;
+}
+
 /// Returns the first or the last one of some jobs that wait for the group `home`, if it is worth
 /// moving to the place of `jobs`. An entry of a job that has settled is returned too: it is dropped.
 NextJob::Candidate NextJob::to_move(Found jobs, std::uint16_t home) noexcept {
@@ -188,15 +208,14 @@ NextJob::Candidate NextJob::to_move(Found jobs, std::uint16_t home) noexcept {
   const std::uint16_t to = places_[jobs.place].group;
   if (!places_.are_apart(to, home)) return {};
   Wait wait = waits_[home];
-  wait.at_a_time = std::max(wait.at_a_time, 1u);
+  wait.devices = std::max(wait.devices, 1u);
   double slowdown = 1;
   const auto move_of = [&](const Waiting& job) {
     if (job.state != State::queued || !may_run(job, jobs.place)) return Move::none;
     const Duration there = job.waits.line->time_on(home), here = job.waits.line->time_on(to);
     const bool is_known = here != Duration::zero();
+    if (!is_known && !may_move_unknown(job, home, to)) return Move::none;
     jobs.chosen = learns_ && !is_known ? Chosen::trial : Chosen::idle;
-    if (!is_known && !(places_[to].is_gpu && places_[home].is_gpu)) return Move::none;
-    if (jobs.chosen == Chosen::trial && (places_[to].runs_trial || job.has_own_limits)) return Move::none;
     wait.run = learns_ || is_known ? there : Duration::zero();
     if (is_known && there != Duration::zero())
       slowdown = static_cast<double>(here.count()) / static_cast<double>(there.count());

@@ -79,6 +79,7 @@ class NextJob {
     return learns_ && takes_of_others(place) && !places_[places_[place].group].runs_trial;
   }
   bool is_processor_idle(std::uint16_t place) const noexcept;
+  double believed_slowness(const Line& line, const Line::Group& group) const noexcept;
   bool is_worth_trying(const Line& line, std::uint16_t group, bool is_idle) const noexcept;
   /// Returns whether a job of a line may be a trial on a device that takes trials.
   bool may_try(const Waiting& job, const Line& line, std::uint16_t at, bool is_idle) const noexcept {
@@ -89,6 +90,7 @@ class NextJob {
   Found next_trial(bool is_idle) noexcept;
   void find_waits() noexcept;
   Found next_to_move() noexcept;
+  bool may_move_unknown(const Waiting& job, std::uint16_t home, std::uint16_t to) const noexcept;
   Candidate to_move(Found jobs, std::uint16_t home) noexcept;
 
   const Duration aging_;  // a hundred years at most, so that no rank overflows

@@ -88,8 +88,8 @@ std::vector<Choice> find_groups(std::vector<Choice> devices, PlacementMode mode)
 Move decide_move(const Wait& wait, Duration run) noexcept {
   if (wait.run == Duration::zero()) return wait.is_long() ? Move::first : Move::none;
   if (run == Duration::zero()) return Move::none;
-  if (run < wait.run + wait.run / wait.at_a_time) return Move::first;
-  return run < wait.run + wait.before / wait.at_a_time ? Move::last : Move::none;
+  if (run < wait.run + wait.run / wait.devices) return Move::first;
+  return run < wait.run + wait.before / wait.devices ? Move::last : Move::none;
 }
 
 std::vector<std::size_t> order(std::span<const Choice> devices, const Preference& row) {

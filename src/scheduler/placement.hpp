@@ -39,11 +39,11 @@ std::vector<Choice> find_groups(std::vector<Choice> devices, PlacementMode mode)
 
 /// The known times of a job that waits for devices.
 struct Wait {
-  Duration run{};               ///< its run time there; zero: not known
-  Duration before{};            ///< sum of the known run times of the jobs that wait there, and of its own
-  std::uint32_t at_a_time = 1;  ///< jobs that run there
-  std::size_t jobs = 0;         ///< that wait there
-  std::size_t may_stage = 0;    ///< further jobs that may be staged there
+  Duration run{};             ///< its run time there; zero: not known
+  Duration before{};          ///< sum of the known run times of the jobs that wait there, and of its own
+  std::uint32_t devices = 1;  ///< that run them
+  std::size_t jobs = 0;       ///< that wait there
+  std::size_t may_stage = 0;  ///< further jobs that may be staged there
   bool is_long() const noexcept { return jobs > may_stage; }
 };
 enum class Move : std::uint8_t {

@@ -7,7 +7,10 @@ namespace wye::inline v0::scheduler {
 
 Places::Places(std::uint32_t threads, std::uint32_t lanes, std::uint32_t committed_per_lane,
                std::size_t devices, MemoryInUse memory)
-    : lanes_(lanes), committed_per_lane_(committed_per_lane), memory_(std::move(memory)) {
+    : lanes_(lanes),
+      committed_per_lane_(committed_per_lane),
+      memory_(std::move(memory)),
+      processors_(1 + devices) {
   all_.reserve(1 + devices);
   all_.emplace_back().limit = threads;
 }
@@ -28,7 +31,20 @@ void Places::add(const Table& table) noexcept {
     place.is_gpu = choice.is_gpu();
     place.shares = choice.shares();
     place.apart = choice.apart;
+    if (place.processor != on_threads) continue;
+    const auto is_on_it = [&](const Choice& other) { return other.silicon == choice.silicon; };
+    const auto first = std::find_if(table.choices.begin(), table.choices.end(), is_on_it);
+    place.processor = static_cast<std::uint16_t>(1 + (first - table.choices.begin()));
+    if (place.is_host && taken_ == 0) all_[on_threads].processor = place.processor;
   }
+}
+
+Duration Places::share(std::uint16_t place, Instant now) noexcept {
+  Processor& processor = processors_[all_[place].processor];
+  now = std::max(now, processor.at);  // threads read the time before they hold the mutex
+  if (processor.jobs > 0) processor.share += (now - processor.at) / processor.jobs;
+  processor.at = now;
+  return processor.share;
 }
 
 bool Places::comes_before(std::uint16_t a, std::uint16_t b) const noexcept {

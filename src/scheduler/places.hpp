@@ -30,6 +30,7 @@ class Places {
     std::uint64_t prepared = 0;      ///< the kernels of the last job that was staged
     std::uint64_t last_taken = 0;    ///< counts the jobs of all places
     std::uint16_t group = 0;         ///< the place of the first equal device
+    std::uint16_t processor = 0;     ///< the place of the first device on its processor
     bool is_host = false;            ///< its jobs run on wye's threads
     bool is_gpu = false;             ///< its processor is not that of these threads
     bool shares = false;             ///< jobs with other devices
@@ -72,11 +73,21 @@ class Places {
   void commit(std::uint16_t place) noexcept {
     ++all_[place].committed;
     if (all_[place].is_host) ++all_[on_threads].committed;
+    ++processors_[all_[place].processor].jobs;
     all_[place].last_taken = ++taken_;
   }
   void uncommit(std::uint16_t place) noexcept {
     --all_[place].committed;
     if (all_[place].is_host) --all_[on_threads].committed;
+    --processors_[all_[place].processor].jobs;
+  }
+  /// Returns the share of each job that has run on the processor of a place all the time: the time
+  /// that has passed, divided by the number of jobs that ran there (the virtual time of processor
+  /// sharing). Called before that number changes.
+  Duration share(std::uint16_t place, Instant now) noexcept;
+  /// Returns how many jobs run on the processor of a place.
+  std::uint32_t jobs_on_processor(std::uint16_t place) const noexcept {
+    return processors_[all_[place].processor].jobs;
   }
   void add_blocked(int jobs) noexcept { blocked_ += static_cast<std::uint32_t>(jobs); }
   /// Returns how many jobs wait, with their threads, for other jobs.
@@ -95,9 +106,16 @@ class Places {
   Instant first_resume() const noexcept;
 
  private:
+  struct Processor {
+    std::uint32_t jobs = 0;  // that run there
+    Duration share{};
+    Instant at{};  // when `share` was computed
+  };
+
   const std::uint32_t lanes_, committed_per_lane_;
   const MemoryInUse memory_;
-  std::vector<Place> all_;  // never moved
+  std::vector<Place> all_;             // never moved
+  std::vector<Processor> processors_;  // by place; those of places that are no processor are unused
   std::uint64_t taken_ = 0;
   std::uint32_t paused_ = 0;  // places and tags
   std::uint32_t blocked_ = 0;

@@ -1,8 +1,11 @@
 #include "scheduler/preparer.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/internals.hpp"
 #include "base/text.hpp"
@@ -102,6 +105,29 @@ Result<void> Preparer::prepare(Record& record, std::size_t index, flight::Flight
     if (attempt) attempt->add_step(std::move(prepared->executable), prepared->selection.timed);
   }
   return {};
+}
+
+std::optional<Duration> Preparer::build_ahead(const Record& record, std::size_t index, Duration run) {
+  constexpr Duration unknown = std::chrono::milliseconds(100);  // of a build, if none has ended
+  Device copy;
+  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_.fleet().device(index, copy));
+  std::vector<std::shared_ptr<const device::Program>> missing;
+  Duration cost{};
+  for (std::size_t c = 0; c < record.job.size(); ++c) {
+    const detail::Programs& programs = base::programs_of(record.job[c]);
+    for (const std::size_t i : variants_on(*device, programs)) {
+      if (const auto build = provider_.build_cost(*programs[i], *device)) {
+        missing.push_back(programs[i]);
+        cost += *build != Duration::zero() ? *build : unknown;
+      }
+      if (!measures_variants_) break;
+    }
+  }
+  if (missing.empty()) return std::nullopt;
+  if (cost > run) return cost - run;
+  for (const auto& program : missing)
+    if (!provider_.begin_build(program, device)) return std::max(cost, run);  // it failed: this doubles
+  return cost;
 }
 
 Bytes Preparer::prepare_ahead(Record& record, std::size_t index) noexcept try {

@@ -43,6 +43,9 @@ class Preparer {
   /// arrays that it reads. The job meets the same errors again when it runs, so they are dropped.
   /// Returns the size of the copies.
   Bytes prepare_ahead(Record& record, std::size_t device) noexcept;
+  /// Returns nothing if the kernels of a job are built for a device. Otherwise returns how long they
+  /// are to be run elsewhere first, and begins their builds if they have `run` as long as these take.
+  std::optional<Duration> build_ahead(const Record& record, std::size_t device, Duration run);
 
  private:
   Result<Executable> provide(Record& record, std::size_t device,

@@ -151,8 +151,11 @@ void Queue::begin_locked(Record& record, bool counts_for_tag) noexcept {
   active_.add(record);
 }
 
-void Queue::commit_locked(Record& record) noexcept {
-  ready_.places().commit(record.place);
+void Queue::commit_locked(Record& record, Instant now) noexcept {
+  Places& places = ready_.places();
+  record.runs.committed = now == Instant() ? parts_.clock.now() : now;
+  record.runs.share = places.share(record.place, record.runs.committed);
+  places.commit(record.place);
   record.is_committed = true;
   ++runs_;
 }
@@ -160,10 +163,8 @@ void Queue::commit_locked(Record& record) noexcept {
 void Queue::take_batch_locked(Record& leader) noexcept {
   if (ready_.places().is_on_threads(leader.place)) return;
   constexpr Duration most_work = std::chrono::milliseconds(1);
-  const std::uint32_t committed = ready_.places()[leader.place].committed;
-  // The lanes of a device share it: a job takes longer while others run.
-  const auto time_of = [&](const Waiting& job, Duration mean) -> std::optional<Duration> {
-    return job.may_share && mean != Duration::zero() ? std::optional(mean / committed) : std::nullopt;
+  const auto time_of = [](const Waiting& job, Duration mean) -> std::optional<Duration> {
+    return job.may_share && mean != Duration::zero() ? std::optional(mean) : std::nullopt;
   };
   const auto own = time_of(leader, leader.runs.times ? leader.runs.times->mean() : Duration::zero());
   if (!own) return;
@@ -183,6 +184,8 @@ void Queue::take_batch_locked(Record& leader) noexcept {
     if (!next->advance(State::queued, State::running)) continue;  // it has been cancelled
     work += time_of_next;
     begin_locked(*next);
+    next->runs.committed = leader.runs.committed;
+    next->runs.share = leader.runs.share;
     Record* const member = next.get();
     member->self_listed = std::move(next);
     member->next_listed = nullptr;
@@ -255,6 +258,13 @@ void Queue::leave(Record& record, State from, const Settled& job) noexcept {
   ledger_.note(job);
   if (from == State::running) {
     Places& places = ready_.places();
+    if (record.runs.committed != Instant() && record.settled_at > record.runs.committed) {
+      const Duration share = places.share(record.place, record.settled_at) - record.runs.share;
+      record.runs.part = static_cast<double>(share.count()) /
+                         static_cast<double>((record.settled_at - record.runs.committed).count());
+    }
+    if (record.runs.times && !record.error && !record.has_failed)
+      note_times(parts_.times, *record.runs.times, record);
     if (record.is_committed) places.resume(places[record.place].pause);
     end_active_locked(record);
   } else {

@@ -60,7 +60,8 @@ class Queue {
   /// Counts and lists a job that begins to run. Jobs of its tag count if it `counts_for_tag`.
   void begin_locked(Record& record, bool counts_for_tag = true) noexcept;
   /// Counts a job as committed to its place, and as a run of a thread until `end_run_locked`.
-  void commit_locked(Record& record) noexcept;
+  /// `now`: the time, if the thread knows it.
+  void commit_locked(Record& record, Instant now = {}) noexcept;
   /// Takes jobs that wait for the same device into the submission of a job that starts there. The
   /// jobs that wait are divided among its lane and the free ones: none is taken that could have a
   /// lane of its own.

@@ -40,7 +40,7 @@ TimeBook::Row* Ready::row_of(const Waiting& job, std::uint16_t place) noexcept {
     const Line::Group* const of = line ? line->of(group) : nullptr;
     return of ? of->times : nullptr;
   }
-  return refuses_ || (observes_ && job.line != on_threads) ? times_.row(job.kind(group)) : nullptr;
+  return refuses_ || (observes_ && job.line != on_threads) ? times_.row(job.kind(group), job.type) : nullptr;
 }
 
 void Ready::push(std::shared_ptr<Waiting> job) {
@@ -55,7 +55,7 @@ void Ready::push(std::shared_ptr<Waiting> job) {
   }
   if (job->waits.expected == Duration::zero()) {
     const TimeBook::Row* const row = line->is_shared() ? nullptr : row_of(*job, job->line);
-    job->waits.expected = row ? row->mean() : line->time_on(line->home);
+    job->waits.expected = row ? row->held() : line->held_on(line->home);
     if (job->waits.expected != Duration::zero()) ++line->expected[level].jobs;
     line->expected[level].run_time += job->waits.expected;
   }
@@ -188,9 +188,10 @@ void Ready::take_place(Waiting& job, const Room& room) noexcept {
   if (job.runs.chosen == Chosen::by_order && room.place != on_threads && group != lines_.first_group_of(job))
     job.runs.chosen = Chosen::by_time;
   if (job.runs.chosen == Chosen::trial) places_[group].runs_trial = true;
-  job.runs.estimate = lines_.is_shared(job) && job.waits.line ? job.waits.line->time_on(group)
-                      : job.runs.times                        ? job.runs.times->mean()
-                                                              : Duration::zero();
+  const Duration alone = lines_.is_shared(job) && job.waits.line ? job.waits.line->time_on(group)
+                         : job.runs.times                        ? job.runs.times->mean()
+                                                                 : Duration::zero();
+  job.runs.estimate = alone * (1 + places_.jobs_on_processor(room.place));
 }
 
 void Ready::end_trial(Waiting& job) noexcept {

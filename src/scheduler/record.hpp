@@ -215,4 +215,8 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
   Result<Outcome> result();
 };
 
+/// Adds the times of a job that has completed to those of its kind. Of the time that it held its
+/// device, the part counts that it had the processor (`Choosing::part`).
+void note_times(TimeBook& times, TimeBook::Row& row, const Record& record) noexcept;
+
 }  // namespace wye::scheduler

@@ -181,13 +181,25 @@ Result<std::optional<Progress>> Runner::try_device(Record& record, Decision& dec
   return std::optional<Progress>();
 }
 
+/// Has a job tried next on the device that has taken it. A device whose kernels are still to be built
+/// takes no trial: they are built meanwhile.
+void Runner::take_over(Record& record) {
+  const std::size_t device = record.place - 1u;
+  parts_.placer.take_over(record, device, passed_code(record.runs.chosen));
+  if (record.runs.chosen != Chosen::trial || !record.runs.times || !record.decisions.back().is_open()) return;
+  const auto more = parts_.preparer.build_ahead(record, device, record.runs.times->run());
+  if (!more) return;
+  parts_.times.delay_trials(*record.runs.times, *more);
+  record.decisions.truncate(record.decisions.size() - 1);
+}
+
 Result<Progress> Runner::place(Record& record, bool detaches) {
   if (record.plan_run) return place_plan(record, detaches);
   if (!record.attempt)
     if (auto nowhere = parts_.placer.find_target_error(record.on())) return *std::move(nowhere);
   const bool is_considered_again = recover_devices(record, false);
   if (!record.attempt && !record.has_failed && record.place != on_threads && !is_considered_again)
-    parts_.placer.take_over(record, record.place - 1u, passed_code(record.runs.chosen));
+    take_over(record);
   for (;;) {
     if (record.stop && !record.attempt) return was_cancelled(record);  // nor after a failure
     Decision* const decision = find_device(record);
@@ -208,6 +220,8 @@ Result<Progress> Runner::place(Record& record, bool detaches) {
 /// shares for a while. Returns false if the record stays with this thread.
 bool Runner::leave_place(Record& record, std::size_t next, bool detaches) noexcept {
   if (record.place == on_threads || 1 + next == record.place) return false;
+  record.runs.times = nullptr;  // of this place
+  record.runs.estimate = {};
   if (record.batch) dissolve_batch(record);
   if (!detaches || record.has_failed) return false;
   const bool is_refused =

@@ -52,6 +52,7 @@ class Runner {
  private:
   // run.cpp
   bool requeue(Record& record) noexcept;
+  void take_over(Record& record);
   Result<Progress> place(Record& record, bool detaches);
   void warn_of_fallback(const Record& record, std::size_t device);
   void note_end(const Record& record, const Job& job, std::size_t device,

@@ -39,13 +39,6 @@ Settled settled(const Record& record, State from) noexcept {
           .fell_back = record.has_failed};
 }
 
-/// Adds the times of a job that has completed to those of its kind.
-void note_times(TimeBook& times, TimeBook::Row& row, const Record& record) noexcept {
-  const Duration held = record.settled_at - record.started - record.times.build;
-  times.note(row, held / record.batch_size,
-             record.batch_size == 1 ? std::optional(record.run_time()) : std::nullopt, record.settled_at);
-}
-
 /// Returns the run time of a job that has completed, divided by the least one of its kind; zero: it
 /// is not known.
 double stretch_of(const Record& record, TimeBook& times) noexcept {
@@ -102,14 +95,19 @@ void release(Record& record, State from, bool looks_next) noexcept {
 
 }  // namespace
 
+void note_times(TimeBook& times, TimeBook::Row& row, const Record& record) noexcept {
+  const Duration held = record.settled_at - record.started - record.times.build;
+  times.note(row, held / record.batch_size,
+             record.batch_size == 1 ? std::optional(record.run_time()) : std::nullopt, record.settled_at,
+             record.runs.part);
+}
+
 Instant Runner::settle(Record& record, State from, std::optional<Error> error) noexcept {
   if (!record.advance(from, State::settled)) return {};
   const auto keep = record.shared_from_this();
   record.settled_at = error || record.ended == Instant() ? parts_.clock.now() : record.ended;
   record.error = std::move(error);
   const Settled job = settled(record, from);
-  if (from == State::running && record.runs.times && !record.error && !record.has_failed)
-    note_times(parts_.times, *record.runs.times, record);
   parts_.recent.add(job);
   queue_.leave(record, from, job);
   emit_end(*parts_.pool, job, record);

@@ -64,29 +64,39 @@ void Timing::note(Duration took) noexcept {
   if (count < std::numeric_limits<std::uint32_t>::max()) ++count;
 }
 
-Duration TimeBook::Row::run_since() const noexcept {
-  return Duration(history_->kernels->run.load(std::memory_order_relaxed) -
-                  history_->run_before.load(std::memory_order_relaxed));
+Duration TimeBook::Row::run() const noexcept {
+  return Duration(history_->kernels->run.load(std::memory_order_relaxed));
 }
+
+Duration TimeBook::Row::run_since() const noexcept {
+  return run() - Duration(history_->run_before.load(std::memory_order_relaxed));
+}
+
+bool TimeBook::Row::may_be_tried() const noexcept {
+  return run() >= Duration(history_->tried_from.load(std::memory_order_relaxed));
+}
+
+WorkloadType TimeBook::Row::type() const noexcept { return history_->kernels->type; }
 
 Duration TimeBook::History::mean(std::uint16_t size_class) const noexcept {
   const auto known = rows.find(size_class);
   return known != rows.end() && known->second ? known->second->mean() : Duration::zero();
 }
 
-TimeBook::Row* TimeBook::row(const Key& key) noexcept {
+TimeBook::Row* TimeBook::row(const Key& key, WorkloadType type) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   const auto known = rows_.find(key);
   if (known != rows_.end()) return &known->second;
   try {
-    return rows_.size() < most_ ? add_row(key) : nullptr;
+    return rows_.size() < most_ ? add_row(key, type) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-TimeBook::Row* TimeBook::add_row(const Key& key) {
+TimeBook::Row* TimeBook::add_row(const Key& key, WorkloadType type) {
   Kernels& kernels = kernels_[key.kernels];
+  if (kernels.on.empty()) kernels.type = type;
   History& history = kernels.on[key.group];
   history.kernels = &kernels;
   Row*& listed = history.rows[key.size_class];
@@ -102,16 +112,20 @@ bool TimeBook::samples(Row& row) noexcept {
   return number < first || number % each == 0;
 }
 
-void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instant when) noexcept {
+void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instant when,
+                    double part) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   const bool is_first = row.times_.held.count == 0;
+  const Duration share = times(held, part);
   row.times_.held.note(held);
+  row.times_.share.note(share);
   if (run) row.times_.run.note(*run);
   row.times_.last = when;
-  row.mean_.store(row.times_.held.mean.count(), std::memory_order_relaxed);
+  row.mean_.store(row.times_.share.mean.count(), std::memory_order_relaxed);
+  row.held_.store(row.times_.held.mean.count(), std::memory_order_relaxed);
   History& history = *row.history_;
   const Duration::rep all =
-      history.kernels->run.load(std::memory_order_relaxed) + std::clamp(held, Duration(1), longest).count();
+      history.kernels->run.load(std::memory_order_relaxed) + std::clamp(share, Duration(1), longest).count();
   history.kernels->run.store(all, std::memory_order_relaxed);
   history.run_before.store(all, std::memory_order_relaxed);
   history.has_run.store(true, std::memory_order_relaxed);
@@ -122,7 +136,7 @@ void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instan
 void TimeBook::note_first_time(const Row& row) noexcept try {
   known_kinds_.fetch_add(1, std::memory_order_relaxed);
   const auto note = [&](std::uint16_t group, std::uint16_t other, double logarithm) {
-    Ratios& ratios = slowness_[{group, other}];
+    Ratios& ratios = slowness_[{group, other, row.type().name}];
     ratios.sum_of_logarithms += logarithm;
     ++ratios.count;
   };
@@ -166,10 +180,17 @@ Duration TimeBook::estimate(const Row& row) const noexcept {
   return times(smaller.second, std::pow(ratio(larger.second, smaller.second), part));
 }
 
-double TimeBook::slowness(std::uint16_t group, std::uint16_t other) const noexcept {
+double TimeBook::slowness(const Row& row, std::uint16_t other, double believed) const noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  const auto known = slowness_.find({group, other});
-  return known != slowness_.end() ? std::exp(known->second.sum_of_logarithms / known->second.count) : 1;
+  const auto known = slowness_.find({row.key_.group, other, row.type().name});
+  if (known == slowness_.end()) return believed;
+  const Ratios& ratios = known->second;
+  return std::exp((ratios.sum_of_logarithms + std::log(believed)) / (ratios.count + 1));
+}
+
+void TimeBook::delay_trials(Row& row, Duration more) noexcept {
+  const Duration from = row.run() + std::clamp(more, Duration::zero(), longest);
+  row.history_->tried_from.store(from.count(), std::memory_order_relaxed);
 }
 
 void TimeBook::note_commands(Row& row, Duration took, device::StampClock clock) noexcept {

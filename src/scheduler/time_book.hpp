@@ -9,6 +9,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -65,6 +67,7 @@ class TimeBook {
   /// The times of one kind.
   struct Times {
     Timing held;      ///< from the start of a job to its end, without builds
+    Timing share;     ///< of these, the parts that the jobs had their processor: see `Places::share`
     Timing run;       ///< of these, the times without transfers and waits for a lane
     Instant last{};   ///< when the last job of the kind ended
     Timing commands;  ///< of the jobs that `samples` has chosen: their commands, all by `clock`
@@ -75,18 +78,25 @@ class TimeBook {
   /// A kind in a book. It does not move.
   class Row {
    public:
-    /// Returns the mean of `Times::held`; zero: it is not known.
+    /// Returns the mean of `Times::share`, the time of a job that has its processor alone; zero: it
+    /// is not known.
     Duration mean() const noexcept { return Duration(mean_.load(std::memory_order_relaxed)); }
+    /// Returns the mean of `Times::held`; zero: it is not known.
+    Duration held() const noexcept { return Duration(held_.load(std::memory_order_relaxed)); }
     /// Returns whether jobs of its kernels, of any size, have run on its group.
     bool has_run() const noexcept { return history_->has_run.load(std::memory_order_relaxed); }
-    /// Returns how long jobs of its kernels have run on all groups since one ran on its group; in all
-    /// if none did.
+    /// Returns how long jobs of its kernels have run on all groups.
+    Duration run() const noexcept;
+    /// Returns how long they have since one ran on its group; in all if none did.
     Duration run_since() const noexcept;
+    /// Returns whether they may be tried on its group: see `TimeBook::delay_trials`.
+    bool may_be_tried() const noexcept;
+    WorkloadType type() const noexcept;
 
    private:
     friend class TimeBook;
     Times times_;
-    std::atomic<Duration::rep> mean_{0};
+    std::atomic<Duration::rep> mean_{0}, held_{0};
     std::atomic<std::uint32_t> jobs_{0};  // that `samples` was asked about
     Key key_;
     History* history_ = nullptr;
@@ -95,23 +105,25 @@ class TimeBook {
   explicit TimeBook(std::size_t most = 65'536) noexcept : most_(most) {}
 
   /// Returns the row of a kind, which lives as long as the book. Null: the book is full and has none
-  /// of this kind, or there is no memory for it.
-  Row* row(const Key& key) noexcept;
+  /// of this kind, or there is no memory for it. `type`: of the jobs, the first time.
+  Row* row(const Key& key, WorkloadType type = workload_types::custom) noexcept;
   /// Returns whether the commands of the next job of a kind are to be timed, and counts the job: of
   /// the first eight they are, and then of 1 job in 64. One atomic operation, without a lock.
   static bool samples(Row& row) noexcept;
   /// Adds the times of a job that ended at `when`. `run`: nothing if it shared its submission with
-  /// others.
-  void note(Row& row, Duration held, std::optional<Duration> run, Instant when) noexcept;
+  /// others. `part`: of `held`, that it had its processor.
+  void note(Row& row, Duration held, std::optional<Duration> run, Instant when, double part = 1) noexcept;
   /// Adds the time of the commands of a job that `samples` has chosen.
   void note_commands(Row& row, Duration took, device::StampClock clock) noexcept;
   /// Returns the mean time of a kind; if it is not known, a time that follows from the nearest sizes of
   /// its kernels on its group: between two sizes by interpolation of the logarithms of both times; with
   /// one, by the ratio of both sizes on another group, or in proportion to the size. Zero: none.
   Duration estimate(const Row& row) const noexcept;
-  /// Returns the geometric mean of the time on one group over that on another one, of all kinds with
-  /// known times on both; 1: there are none. It has the first time of each kind.
-  double slowness(std::uint16_t group, std::uint16_t other) const noexcept;
+  /// Returns the geometric mean of the time on the group of a row over that on another one: of the
+  /// kinds of its workload type with known times on both, the first time of each, and of `believed`.
+  double slowness(const Row& row, std::uint16_t other, double believed) const noexcept;
+  /// Has the kernels of a row not be tried on its group before they have run `more` on others.
+  void delay_trials(Row& row, Duration more) noexcept;
   /// Counts the kinds with a known time: `estimate` and `slowness` depend on it.
   std::uint64_t known_kinds() const noexcept { return known_kinds_.load(std::memory_order_relaxed); }
   /// Returns the times of a kind; without a count if none is known.
@@ -138,10 +150,12 @@ class TimeBook {
     Kernels* kernels = nullptr;
     std::atomic<bool> has_run{false};
     std::atomic<Duration::rep> run_before{0};  // `Kernels::run` when one last ended here
+    std::atomic<Duration::rep> tried_from{0};  // of `Kernels::run`
     std::map<std::uint16_t, Row*> rows;        // by size class; null: there was no memory for it
     Duration mean(std::uint16_t size_class) const noexcept;
   };
   struct Kernels {
+    WorkloadType type = workload_types::custom;
     std::atomic<Duration::rep> run{0};  // how long jobs have run, on all groups
     std::map<std::uint16_t, History> on;
   };
@@ -150,7 +164,9 @@ class TimeBook {
     double sum_of_logarithms = 0;
     std::uint32_t count = 0;
   };
-  Row* add_row(const Key& key);
+  /// A group, another one, and a workload type.
+  using Pair = std::tuple<std::uint16_t, std::uint16_t, std::string_view>;
+  Row* add_row(const Key& key, WorkloadType type);
   void note_first_time(const Row& row) noexcept;
   static Duration follow(const Kernels& kernels, const Key& key, std::uint16_t known, Duration time) noexcept;
 
@@ -158,7 +174,7 @@ class TimeBook {
   mutable std::mutex mutex_;
   std::unordered_map<Key, Row, Hash> rows_;
   std::unordered_map<std::uint64_t, Kernels> kernels_;
-  std::map<std::pair<std::uint16_t, std::uint16_t>, Ratios> slowness_;  // by group and other group
+  std::map<Pair, Ratios> slowness_;
   std::atomic<std::uint64_t> known_kinds_{0};
   std::unordered_map<Key, Timing, Hash> calls_;
 };

@@ -62,6 +62,9 @@ struct Choosing {
   Chosen chosen = Chosen::by_order;
   Duration estimate{};             ///< of its time there; zero: it was not known
   TimeBook::Row* times = nullptr;  ///< of its kind there; null: they are not observed
+  Instant committed{};             ///< when its place took it
+  Duration share{};                ///< of its processor (`Places::share`) at that time
+  double part = 1;                 ///< of the time until it settled, that it had the processor
 };
 
 /// A job as `Ready` keeps it.
@@ -79,7 +82,8 @@ struct Waiting {
   std::uint64_t sequence = 0;  ///< in the order of submission
   std::uint64_t kernels = 0;   ///< `number_of_kernels`
   std::uint64_t movable = 0;   ///< bit `d`: device `d`, which is not of its line, can run it too
-  Bytes size;                  ///< of its operands
+  WorkloadType type = workload_types::custom;
+  Bytes size;  ///< of its operands
   Instant submitted{};
   Instant start_by = Instant::max();
   Instant due{};  ///< its place in the order within its priority

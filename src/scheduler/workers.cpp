@@ -43,7 +43,7 @@ bool Workers::call_locked() noexcept {
 void Workers::run_popped(base::Lock& lock, std::shared_ptr<Record> record, bool is_worker,
                          Instant& now) noexcept {
   if (record->advance(State::queued, State::running)) {
-    queue_.commit_locked(*record);
+    queue_.commit_locked(*record, now);
     queue_.begin_locked(*record);
   } else if (record->advance(State::returned, State::running)) {
     queue_.active().end_flight();
@@ -206,6 +206,7 @@ bool Workers::requeue(Record& record, std::uint16_t line) noexcept {
   if (queue_.is_closing_locked() || record.state != State::running) return false;
   const std::uint16_t before = std::exchange(record.line, line);
   record.runs.times = nullptr;
+  record.runs.committed = {};
   try {
     queue_.ready().push(keep);
   } catch (const std::bad_alloc&) {

@@ -286,7 +286,7 @@ TEST_CASE("an idle device takes a job of another one when that completes it earl
   CHECK(decide_move({.run = 10ms, .before = 10ms}, 1ms) == Move::first);
   CHECK(decide_move({.run = 1ms, .before = 1ms}, 10ms) == Move::none);
   CHECK(decide_move({.run = 1ms, .before = 12ms}, 10ms) == Move::last);
-  CHECK(decide_move({.run = 1ms, .before = 12ms, .at_a_time = 4}, 10ms) == Move::none);
+  CHECK(decide_move({.run = 1ms, .before = 12ms, .devices = 4}, 10ms) == Move::none);
   CHECK(decide_move({.run = 1ms, .before = 1s}, {}) == Move::none);
   CHECK(decide_move({.run = 1ms, .before = 1s, .jobs = 1}, {}) == Move::none);
   CHECK(decide_move({.before = 1s, .jobs = 1}, {}) == Move::first);
@@ -428,6 +428,62 @@ TEST_CASE("trials on a device with other work, or a slower one, take 2 % of the 
   CHECK(lines.start() == Start{3, 1});  // before job 5
   lines.end(1);
   CHECK(lines.start() == Start{5, 1});
+}
+
+TEST_CASE("a kernel that is still to be built is not tried", "[scheduler][trials]") {
+  const std::uint32_t staged = GENERATE(1u, 8u);  // without staged jobs, one moves to the idle device
+  Lines lines({gpu("cuda", "first", 0), gpu("cuda", "second", 1)}, {.committed_per_lane = staged});
+  lines.note(0, 1ms);
+  lines.times.delay_trials(*lines.times.row({.kernels = 7, .group = 2}), 2ms);
+  for (int i = 0; i < 4; ++i) lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{1, 0});
+  CHECK(lines.start() == none);
+  lines.note(0, 1ms);
+  CHECK(lines.start() == none);
+  lines.note(0, 1ms);
+  CHECK(lines.start() == Start{2, 1});
+}
+
+TEST_CASE("a driver on the CPU is believed to run the library's workloads a hundred times slower",
+          "[scheduler][trials]") {
+  auto cpu = gpu("cpu", "CPU", 1), emulated = gpu("vulkan", "llvmpipe", 1);
+  cpu.is_host = true;
+  emulated.emulated = true;
+  Lines lines({cpu, emulated}, {.concurrent_jobs = 1});
+  const auto row = [&](std::uint16_t group) {
+    return lines.times.row({.kernels = 7, .group = group}, workload_types::matrix);
+  };
+  lines.times.note(*row(1), 1ms, {}, Instant());
+  lines.add(0, Priority::normal, 0b10)->type = workload_types::matrix;
+  lines.add(0, Priority::normal, 0b10);
+  CHECK(lines.start() == Start{1, 0});
+  for (int i = 1; i < 4999; ++i) lines.times.note(*row(1), 1ms, {}, Instant());
+  CHECK(lines.start() == none);
+  lines.times.note(*row(1), 1ms, {}, Instant());
+  CHECK(lines.start() == Start{2, 1});
+}
+
+TEST_CASE("jobs have equal shares of the processor that they run on", "[scheduler]") {
+  auto cpu = gpu("cpu", "CPU", 1), emulated = gpu("vulkan", "llvmpipe", 1);
+  cpu.is_host = true;
+  emulated.emulated = true;
+  Lines lines({gpu("cuda", "L4", 0), emulated, cpu});
+  scheduler::Places& places = lines.ready.places();
+  const auto share = [&](std::uint16_t place, Duration at) { return places.share(place, Instant() + at); };
+  CHECK(share(2, 5ms) == 0ms);  // no job has run
+  places.commit(2);
+  CHECK(share(2, 8ms) == 3ms);
+  places.commit(3);
+  CHECK(places.jobs_on_processor(2) == 2);
+  CHECK(share(3, 12ms) == 5ms);
+  places.commit(on_threads);  // it runs on the CPU too
+  CHECK(share(2, 18ms) == 7ms);
+  CHECK(share(2, 17ms) == 7ms);  // read before the last time
+  places.uncommit(2), places.uncommit(on_threads);
+  CHECK(share(on_threads, 20ms) == 9ms);
+  places.uncommit(3);
+  CHECK(share(3, 30ms) == 9ms);
+  CHECK(share(1, 30ms) == 0ms);
 }
 
 TEST_CASE("a job with limits of its own is no trial", "[scheduler][trials]") {

@@ -14,11 +14,15 @@
 namespace wye::test {
 
 /// Builds a program each time it is used.
-class Builder final : public device::ExecutableProvider {
+class Builder : public device::ExecutableProvider {
  public:
   explicit Builder(const Clock& clock) : clock_(clock) {}
   std::optional<Duration> build_cost(const device::Program&, const device::DeviceBase&) const override {
-    return Duration::zero();
+    return std::nullopt;
+  }
+  Result<void> begin_build(const std::shared_ptr<const device::Program>&,
+                           const std::shared_ptr<device::DeviceBase>&) override {
+    return {};
   }
   const Clock& clock() const noexcept override { return clock_; }
   Result<device::Provided> provide(const std::shared_ptr<const device::Program>& program,
@@ -46,7 +50,8 @@ inline constexpr std::uint32_t shares_submissions = 63;
 
 /// Opens a scheduler on `pool`; jobs of `workload_types::custom` try `devices` in their order.
 inline Scheduler scheduler_on(const ContextPool& pool, const std::vector<Scripted>& devices,
-                              SchedulerOptions options) {
+                              SchedulerOptions options,
+                              std::shared_ptr<device::ExecutableProvider> provider = nullptr) {
   if (options.preferences.empty()) {
     Preference row{workload_types::custom, Bytes{0}, {}};
     for (const Scripted& device : devices) row.backends.push_back(device->info().backend);
@@ -54,7 +59,8 @@ inline Scheduler scheduler_on(const ContextPool& pool, const std::vector<Scripte
   }
   if (options.batch_limit == SchedulerOptions().batch_limit) options.batch_limit = 1;
   const Clock& clock = options.clock ? *options.clock : Clock::steady();
-  return scheduler::open(pool, std::make_shared<Builder>(clock), std::move(options)).value();
+  if (!provider) provider = std::make_shared<Builder>(clock);
+  return scheduler::open(pool, std::move(provider), std::move(options)).value();
 }
 
 /// The same, on a pool of these devices.

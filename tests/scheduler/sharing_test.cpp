@@ -2,9 +2,12 @@
 #include <wye/wye.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -24,7 +27,8 @@ namespace {
 /// Scripted GPUs with one lane each, on a clock that the test advances.
 struct Gpus {
   /// One GPU for each name.
-  explicit Gpus(const std::vector<std::string>& names, SchedulerOptions options = {}) {
+  explicit Gpus(const std::vector<std::string>& names, SchedulerOptions options = {},
+                std::shared_ptr<device::ExecutableProvider> provider = nullptr) {
     for (std::size_t d = 0; d < names.size(); ++d) {
       devices.push_back(std::make_shared<test::ScriptedDevice>(
           "cuda:" + std::to_string(d), AdapterType::discrete, Features{}, std::uint8_t{0}, names[d]));
@@ -33,7 +37,7 @@ struct Gpus {
     if (options.batch_limit == SchedulerOptions().batch_limit) options.batch_limit = 1;
     options.clock = &clock;
     pool.emplace(test::pool_of(devices, {.lanes_per_device = 1, .clock = &clock}));
-    scheduler.emplace(test::scheduler_on(*pool, devices, std::move(options)));
+    scheduler.emplace(test::scheduler_on(*pool, devices, std::move(options), std::move(provider)));
   }
   void submit(int jobs, const JobOptions& options = {}) {
     for (int i = 0; i < jobs; ++i) {
@@ -99,6 +103,28 @@ struct Gpus {
   std::vector<Ticket> tickets;
 };
 
+/// Kernels are to be built for one device, for 5 ms, and a test ends their builds.
+class SlowBuilder final : public test::Builder {
+ public:
+  SlowBuilder(std::string device, Result<void> begun)
+      : Builder(Clock::steady()), device_(std::move(device)), begun_(std::move(begun)) {}
+  std::optional<Duration> build_cost(const device::Program&,
+                                     const device::DeviceBase& device) const override {
+    return device.info().id == device_ && !is_built ? std::optional<Duration>(5ms) : std::nullopt;
+  }
+  Result<void> begin_build(const std::shared_ptr<const device::Program>&,
+                           const std::shared_ptr<device::DeviceBase>&) override {
+    ++begins;
+    return begun_;
+  }
+  std::atomic<int> begins{0};
+  std::atomic<bool> is_built{false};
+
+ private:
+  const std::string device_;
+  const Result<void> begun_;
+};
+
 }  // namespace
 
 TEST_CASE("equal devices share the jobs: two run twice as many in the same time, four four times",
@@ -128,6 +154,37 @@ TEST_CASE("a first device that is ten times slower than the second runs few of t
   INFO(steps << " steps, at best " << ideal);
   CHECK(steps <= 1.3 * ideal);
   CHECK(gpus.ran_on()["cuda:1"] > 50);
+  gpus.check_results();
+}
+
+TEST_CASE("a device is tried after its kernels were built, and no job waits for that",
+          "[scheduler][trials]") {
+  const bool fails = GENERATE(false, true);
+  const auto builder = std::make_shared<SlowBuilder>(
+      "cuda:1", fails ? Result<void>(Error(Errc::compile_failed, "No.")) : Result<void>());
+  Gpus gpus({"first", "second"}, {}, builder);
+  const auto run = [&](int jobs) {
+    for (int i = 0; i < jobs; ++i) {
+      gpus.submit(1);
+      await([&] { return gpus.in_flight() == 1; });
+      gpus.clock.advance(1ms);
+      for (const Scripted& device : gpus.devices)
+        if (device->held() > 0) device->release_first(1);
+      await([&] { return gpus.tickets.back().ready(); });
+    }
+  };
+  run(5);
+  CHECK(builder->begins == 0);  // the kernel has not run as long as its build takes
+  run(60);
+  // It is asked for again after it has run for 5 ms more, or, if the build has failed, twice as long.
+  if (fails)
+    CHECK((builder->begins >= 1 && builder->begins <= 4));
+  else
+    CHECK((builder->begins >= 2 && builder->begins <= 14));
+  CHECK(gpus.ran_on().size() == 1);
+  builder->is_built = true;
+  run(130);
+  CHECK(gpus.ran_on()["cuda:1"] > 0);
   gpus.check_results();
 }
 

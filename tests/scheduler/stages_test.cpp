@@ -188,7 +188,8 @@ TEST_CASE("metrics agree at every moment while jobs complete, fail, fall back an
     return std::nullopt;
   });
   constexpr int threads = 4, jobs = 150;
-  Scheduler scheduler = test::scheduler_of({first, second}, {.concurrent_jobs = 3});
+  Scheduler scheduler =
+      test::scheduler_of({first, second}, {.concurrent_jobs = 3, .placement = PlacementMode::table});
   std::atomic<int> running{threads};
   std::atomic<std::uint64_t> completed{0}, other{0};
   std::vector<std::thread> submitting;

@@ -254,18 +254,55 @@ TEST_CASE("an estimate is at most a year, and at least a nanosecond", "[schedule
   CHECK(book.estimate(*row(0)) > 0ns);
 }
 
-TEST_CASE("the slowness of a group is the geometric mean over kinds known on both", "[scheduler][times]") {
+TEST_CASE("the slowness of a group is the geometric mean over kinds of one type and a belief",
+          "[scheduler][times]") {
   TimeBook book;
-  const auto note = [&](std::uint64_t kernels, std::uint16_t group, Duration took) {
-    book.note(*book.row({.kernels = kernels, .group = group}), took, took, Instant());
+  const auto row = [&](std::uint64_t kernels, std::uint16_t group) {
+    return book.row({.kernels = kernels, .group = group}, workload_types::matrix);
   };
-  CHECK(book.slowness(2, 1) == 1);
-  note(7, 1, 1ms), note(7, 2, 2ms);
-  CHECK(book.slowness(2, 1) == Approx(2));
-  CHECK(book.slowness(1, 2) == Approx(0.5));
-  note(8, 2, 8ms), note(8, 1, 1ms);
-  CHECK(book.slowness(2, 1) == Approx(4));
-  CHECK(book.slowness(2, 3) == 1);
+  const auto note = [&](std::uint64_t kernels, std::uint16_t group, Duration took) {
+    book.note(*row(kernels, group), took, took, Instant());
+  };
+  const auto slowness = [&](std::uint16_t group, std::uint16_t other, double believed) {
+    return book.slowness(*row(9, group), other, believed);
+  };
+  CHECK(slowness(2, 1, 1) == 1);
+  CHECK(slowness(2, 1, 100) == 100);
+  note(7, 1, 1ms), note(7, 2, 4ms);
+  CHECK(slowness(2, 1, 1) == Approx(2));
+  CHECK(slowness(2, 1, 100) == Approx(20));
+  CHECK(slowness(1, 2, 1) == Approx(0.5));
+  note(8, 2, 16ms), note(8, 1, 1ms);
+  CHECK(slowness(2, 1, 1) == Approx(4));
+  CHECK(slowness(2, 3, 1) == 1);
+  CHECK(book.slowness(*book.row({.kernels = 10, .group = 2}), 1, 1) == 1);  // of another type
+}
+
+TEST_CASE("kernels are tried after they have run for the given time elsewhere", "[scheduler][times]") {
+  TimeBook book;
+  TimeBook::Row* const here = book.row({.kernels = 7, .group = 1});
+  TimeBook::Row* const there = book.row({.kernels = 7, .group = 2});
+  CHECK(there->may_be_tried());
+  book.note(*here, 3ms, {}, Instant());
+  book.delay_trials(*there, 4ms);
+  CHECK_FALSE(there->may_be_tried());
+  CHECK_FALSE(book.row({.kernels = 7, .size_class = 1, .group = 2})->may_be_tried());
+  CHECK(here->may_be_tried());
+  book.note(*here, 3ms, {}, Instant());
+  CHECK_FALSE(there->may_be_tried());
+  book.note(*here, 1ms, {}, Instant());
+  CHECK(there->may_be_tried());
+  book.delay_trials(*there, Duration::max());
+  CHECK_FALSE(there->may_be_tried());
+}
+
+TEST_CASE("of the time of a job, the part counts that it had its processor", "[scheduler][times]") {
+  TimeBook book;
+  TimeBook::Row* const row = book.row({.kernels = 7, .group = 1});
+  book.note(*row, 8ms, {}, Instant(), 0.25);
+  CHECK(row->mean() == 2ms);
+  CHECK(row->held() == 8ms);
+  CHECK(row->run() == 2ms);
 }
 
 TEST_CASE("a row knows how long its kernels have run since they ran on its group", "[scheduler][times]") {

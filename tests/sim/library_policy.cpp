@@ -83,7 +83,7 @@ class LibraryPolicy : public Policy {
     waiting->kernels = mix_.jobs[job].kernel + 1;
     waiting->size = Bytes{mix_.jobs[job].bytes};
     waiting->uses_arrays = mix_.jobs[job].data.has_value();
-    waiting->submitted = now;
+    waiting->submitted = now_ = now;
     push(std::move(waiting));
   }
   std::optional<Run> next(const Devices& devices) override {
@@ -101,6 +101,8 @@ class LibraryPolicy : public Policy {
         push(std::move(job));
         continue;
       }
+      job->runs.committed = now_;
+      job->runs.share = ready_.places().share(job->place, now_);
       ready_.places().commit(job->place);
       ready_.leave(*job);
       job->state = State::running;
@@ -111,16 +113,22 @@ class LibraryPolicy : public Policy {
     return std::nullopt;
   }
   void completed(const Run& run, Duration held, Duration took, Instant now) override {
+    now_ = now;
     const std::shared_ptr<SimulatedJob> job = take(run);
-    if (job->runs.times) times_.note(*job->runs.times, held, took, now);
+    if (job->runs.times)
+      times_.note(
+          *job->runs.times, held, took, now,
+          std::min(1.0, static_cast<double>(job->runs.share.count()) / static_cast<double>(held.count())));
   }
-  void failed(const Run& run, Instant) override {
+  void failed(const Run& run, Instant now) override {
+    now_ = now;
     std::shared_ptr<SimulatedJob> job = take(run);
     there_[run.device] = false;
     job->state = State::queued;
     push(std::move(job));
   }
-  void returned(std::size_t device, Instant) override {
+  void returned(std::size_t device, Instant now) override {
+    now_ = now;
     there_[device] = true;
     if (!is_host(mix_.devices[device]))
       ready_.places().resume(ready_.places()[static_cast<std::uint16_t>(1 + device)].refusal);
@@ -163,6 +171,7 @@ class LibraryPolicy : public Policy {
   }
   std::shared_ptr<SimulatedJob> take(const Run& run) {
     std::shared_ptr<SimulatedJob> job = std::move(running_[run.job]);
+    job->runs.share = ready_.places().share(job->place, now_) - job->runs.share;
     ready_.places().uncommit(job->place);
     ready_.end_trial(*job);
     return job;
@@ -174,6 +183,7 @@ class LibraryPolicy : public Policy {
   TimeBook times_;
   Ready ready_;
   std::uint64_t last_ = 0;
+  Instant now_{};
   std::vector<std::shared_ptr<SimulatedJob>> running_;  // by index of the job
   std::vector<std::shared_ptr<SimulatedJob>> left_;     // that no device can run now
 };

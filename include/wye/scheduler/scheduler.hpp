@@ -129,12 +129,14 @@ struct SchedulerOptions {
   bool refuse_unreachable = false;
   std::vector<TagOptions> tags = {};
   Fallback fallback = Fallback::allow;
-  /// How jobs that GPUs of several kinds can run are placed; the CPU, and drivers that run on it, come
-  /// in the order of the table. With `learned` a job waits for the GPUs on which jobs of its kernels and
-  /// size, to a quarter of an octave, have taken the least time. A trial runs on a GPU that has not run
-  /// the kernels: on an idle GPU it may take as long as they have run in all, on a busy GPU 2 % of that.
-  /// On a slower GPU it may take 2 % of the time that they have run since. At most one trial runs on the
-  /// GPUs of one kind. A job with a `start_by` or a time limit of its own is no trial.
+  /// How jobs that devices of several kinds can run are placed. With `learned` a job waits for the
+  /// devices on which jobs of its kernels and size, to a quarter of an octave, have taken the least time.
+  /// A trial runs on a device that has not run the kernels. It may take, by expectation, as long as they
+  /// have run in all if no job runs on the processor of that device, and otherwise 2 % of that; on a
+  /// slower device it may take 2 % of the time that they have run since. The expectation follows from
+  /// other kernels of the same workload type, and may be wrong. Kernels are built on another thread before
+  /// they are tried, once they have run as long as that takes. At most one trial runs on the devices of
+  /// one kind. A job with a `start_by` or a time limit of its own is no trial.
   PlacementMode placement = PlacementMode::learned;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
   bool measure_variants = true;  ///< false: uses the first variant that has a source for the device

@@ -106,8 +106,9 @@ enum class RefusalCode : std::uint8_t {
 /// Returns "lower_preference".
 WYE_API std::string_view name(RefusalCode code) noexcept;
 
-/// How long jobs of the same kernels and size take on a device, from their start to their end, builds
-/// not counted.
+/// How long jobs of the same kernels and size take on a device that runs no other job, from their start
+/// to their end, builds not counted. Of the time that a job shared its processor with others, it has an
+/// equal part.
 struct Estimate {
   Duration time{};         ///< the mean; the latest jobs count most
   Duration spread{};       ///< the mean distance from it
