@@ -25,6 +25,12 @@ void Ledger::note(const Settled& job) noexcept {
     ++counts_.completed, ++row.completed;
     counts_.fallbacks += job.fell_back ? 1 : 0;
     ++completed_on_[job.device];
+    counts_.moves += job.placed.has_moved ? 1 : 0;
+    counts_.trials += job.placed.was_trial ? 1 : 0;
+    if (job.placed.expected != Duration::zero()) {
+      counts_.expected_time += job.placed.expected;
+      counts_.taken_time += job.placed.taken;
+    }
   } else if (job.error == Errc::timed_out) {
     ++counts_.timed_out, ++row.timed_out;
   } else if (job.error == Errc::cancelled) {

@@ -13,9 +13,15 @@
 namespace wye::inline v0::scheduler {
 namespace {
 
+/// Returns how long a job held its device: from its start to its end, builds not counted. Jobs of a
+/// batch have equal parts of its time.
+Duration held_by(const Record& record) noexcept {
+  return (record.settled_at - record.started - record.times.build) / record.batch_size;
+}
+
 /// Returns the facts about a job whose state was `from`.
 Settled settled(const Record& record, State from) noexcept {
-  const bool has_run = from == State::running;
+  const bool has_run = from == State::running, is_there = record.place == 1 + record.device;
   return {.id = record.id,
           .number = record.sequence,
           .job = record.name(),
@@ -36,7 +42,11 @@ Settled settled(const Record& record, State from) noexcept {
           .launch_size = record.launch_size,
           .leads_batch = record.leads_batch,
           .has_run = has_run,
-          .fell_back = record.has_failed};
+          .fell_back = record.has_failed,
+          .placed = {.has_moved = is_there && record.runs.chosen == Chosen::idle,
+                     .was_trial = is_there && record.runs.chosen == Chosen::trial,
+                     .expected = record.has_failed ? Duration::zero() : record.runs.estimate,
+                     .taken = has_run ? held_by(record) : Duration::zero()}};
 }
 
 /// Returns the run time of a job that has completed, divided by the least one of its kind; zero: it
@@ -96,10 +106,8 @@ void release(Record& record, State from, bool looks_next) noexcept {
 }  // namespace
 
 void note_times(TimeBook& times, TimeBook::Row& row, const Record& record) noexcept {
-  const Duration held = record.settled_at - record.started - record.times.build;
-  times.note(row, held / record.batch_size,
-             record.batch_size == 1 ? std::optional(record.run_time()) : std::nullopt, record.settled_at,
-             record.runs.part);
+  times.note(row, held_by(record), record.batch_size == 1 ? std::optional(record.run_time()) : std::nullopt,
+             record.settled_at, record.runs.part);
 }
 
 Instant Runner::settle(Record& record, State from, std::optional<Error> error) noexcept {

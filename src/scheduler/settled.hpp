@@ -21,6 +21,14 @@ struct JobTimes {
   Duration run{};
 };
 
+/// How a job came to its device, and its times there without builds.
+struct HowPlaced {
+  bool has_moved = false;  ///< the device was idle, and took it from those that waited for others
+  bool was_trial = false;
+  Duration expected{};  ///< zero: it was not known
+  Duration taken{};
+};
+
 /// The facts about a job that settles.
 /// Threads: a value; the texts and decisions are those of the job's record.
 struct Settled {
@@ -41,6 +49,7 @@ struct Settled {
   bool leads_batch = false;
   bool has_run = false;    ///< it had started
   bool fell_back = false;  ///< it had failed on another device
+  HowPlaced placed;
 };
 
 }  // namespace wye::scheduler

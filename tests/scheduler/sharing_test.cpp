@@ -202,6 +202,11 @@ TEST_CASE("a job says how long it was expected to take, and which device was slo
   }
   CHECK(codes[RefusalCode::trial] == 1);
   CHECK(codes[RefusalCode::slower] > 30);
+  const SchedulerMetrics now = gpus.scheduler->metrics();
+  CHECK(now.trials == 1);
+  CHECK(now.taken_time > 30ms);
+  CHECK(now.expected_time > now.taken_time / 3);
+  CHECK(now.expected_time < now.taken_time * 3);
   gpus.submit(1);
   await([&] { return gpus.in_flight() == 1; });
   gpus.clock.advance(2ms);
@@ -228,6 +233,18 @@ TEST_CASE("a job says how long it was expected to take, and which device was slo
   CHECK(passed.reason.ends_with(" runs) on 'cuda:1'."));
   CHECK(explanation.json().find(R"("took_ms":2.0)") != std::string::npos);
   CHECK(explanation.json().find(R"("estimate":{"time_ms":)") != std::string::npos);
+}
+
+TEST_CASE("the metrics count the jobs that an idle device has taken from another one", "[scheduler]") {
+  Gpus gpus({"first", "second"}, {.committed_per_lane = 1, .placement = PlacementMode::table});
+  gpus.submit(2);
+  await([&] { return gpus.in_flight() == 2; });
+  CHECK(gpus.scheduler->metrics().moves == 0);  // it has not completed
+  for (const Scripted& device : gpus.devices) device->release();
+  gpus.check_results();
+  CHECK(gpus.scheduler->metrics().moves == 1);
+  CHECK(gpus.scheduler->metrics().trials == 0);
+  CHECK(gpus.scheduler->metrics().expected_time == 0ms);
 }
 
 TEST_CASE("a job of equal devices says which one was busy", "[scheduler]") {
