@@ -27,5 +27,10 @@ int main() {
               microseconds(done->build_time()), microseconds(done->run_time()),
               wye::to_string(done->bytes_transferred()).c_str(), wye::name(done->cache_tier()).data());
   std::puts(ticket.explain().text().c_str());
+
+  // Where the next one would run, and how long it would take: nothing runs.
+  auto next = runtime->scheduler().estimate(wye::workloads::normalize(rows, 512));
+  if (!next) return std::puts(next.error().describe().c_str()), 1;
+  std::printf("\n%s\n", next->text().c_str());
   return 0;
 }

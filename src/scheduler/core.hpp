@@ -54,6 +54,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Runs an accepted record on this thread if `concurrent_jobs` allows it, otherwise queues it;
   /// waits for its result.
   Result<Outcome> run_here(const std::shared_ptr<Record>& record);
+  /// Implements `Scheduler::estimate`.
+  Result<Explanation> estimate(Job&& job, const JobOptions& options);
   Result<Outcome> wait(Record& record, Deadline deadline);
   /// Implements `wye::wait_any` for one record or more, of any schedulers.
   static Result<std::size_t> wait_any(std::span<const std::shared_ptr<Record>> records, Deadline deadline);

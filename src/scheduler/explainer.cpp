@@ -126,13 +126,31 @@ Explanation Explainer::explain(const Record& record) const {
   explanation.tag = record.tag();
   if (record.state == State::abandoned) return explanation;  // the thread that runs it may still decide
   if (!record.is_settled) return explanation;
+  explanation.candidates = candidates(record);
+  explanation.variants = variants(record);
+  if (!record.error) explanation.code = code(record);
+  return explanation;
+}
+
+Explanation Explainer::foresee(const Record& record) const {
+  Explanation explanation{
+      .job = std::string(record.name()), .candidates = candidates(record), .tag = std::string(record.tag())};
+  explanation.candidates.front().verdict = Candidate::Verdict::chosen;
+  return explanation;
+}
+
+/// Returns the decisions about all devices, that about the device of a job that has run, or would run,
+/// first.
+std::vector<Candidate> Explainer::candidates(const Record& record) const {
+  std::vector<Candidate> all;
   const auto add = [&](const Decision& decision) {
     const AdapterInfo& info = pool_.fleet().info(decision.device);
-    const bool has_run = decision.verdict == Candidate::Verdict::ran;
-    Candidate& added = explanation.candidates.emplace_back(
+    const bool is_its = decision.verdict == Candidate::Verdict::ran;
+    const bool has_run = is_its && record.is_settled;
+    Candidate& added = all.emplace_back(
         Candidate{info.id, info.name, decision.verdict,
-                  has_run ? times_taken(record) + reason(record) : describe(record, decision), decision.code,
-                  to_optional(decision.error())});
+                  is_its ? (has_run ? times_taken(record) : "") + reason(record) : describe(record, decision),
+                  decision.code, to_optional(decision.error())});
     if (!has_run || record.runs.estimate != Duration::zero())
       added.estimate = estimate(record, decision.device);
     if (!has_run) return;
@@ -146,13 +164,11 @@ Explanation Explainer::explain(const Record& record) const {
   if (has_passed(record))
     for (const std::size_t device : record.row->devices)
       if (!record.has_decision(device)) add(pass(record, device));
-  explanation.variants = variants(record);
-  if (!record.error) explanation.code = code(record);
   for (const AdapterInfo& info : pool_.adapters())
     if (!info.usable)
-      explanation.candidates.push_back(
+      all.push_back(
           {info.id, info.name, Candidate::Verdict::refused, info.reason, RefusalCode::unusable_adapter});
-  return explanation;
+  return all;
 }
 
 std::string Explainer::reason(const Record& record) const {
@@ -283,6 +299,7 @@ std::string_view name(Candidate::Verdict verdict) noexcept {
     case Candidate::Verdict::refused: return "refused";
     case Candidate::Verdict::failed: return "failed";
     case Candidate::Verdict::passed: return "passed";
+    case Candidate::Verdict::chosen: return "chosen";
   }
   return "unknown";
 }
@@ -311,15 +328,17 @@ std::string_view name(RefusalCode code) noexcept {
 }
 
 std::string Explanation::text() const {
-  static constexpr std::string_view verdicts[] = {"ran on ", "refused", "failed", "passed over"};
+  static constexpr std::string_view verdicts[] = {"ran on", "refused", "failed", "passed over",
+                                                  "would run on"};
   std::string text;
   if (!tag.empty()) text = base::text("job '{}' (tag '{}')", job, tag);
   for (const Candidate& candidate : candidates) {
     if (!text.empty()) text += '\n';
-    if (candidate.verdict == Candidate::Verdict::ran) {
-      text += base::text("ran on {} ({}): {}", candidate.device, candidate.name, candidate.reason);
+    const std::string_view verdict = verdicts[static_cast<std::size_t>(candidate.verdict)];
+    if (candidate.verdict == Candidate::Verdict::ran || candidate.verdict == Candidate::Verdict::chosen) {
+      text += base::text("{} {} ({}): {}", verdict, candidate.device, candidate.name, candidate.reason);
     } else {
-      text += base::text("{:<9} {}", candidate.device, verdicts[static_cast<std::size_t>(candidate.verdict)]);
+      text += base::text("{:<9} {}", candidate.device, verdict);
       if (!candidate.reason.empty()) text += ": " + candidate.reason;
     }
   }

@@ -22,6 +22,9 @@ class Explainer {
       : pool_(pool), placer_(placer), times_(times), learns_(learns) {}
 
   Explanation explain(const Record& record) const;
+  /// Explains where a job would run that has not been submitted: the decision about that device has the
+  /// verdict `ran`.
+  Explanation foresee(const Record& record) const;
   std::vector<VariantChoice> variants(const Record& record) const;
   std::vector<KernelCode> code(const Record& record) const;
   /// Returns why the device of a completed job was chosen.
@@ -34,6 +37,7 @@ class Explainer {
   Error no_device_error(const Record& record) const;
 
  private:
+  std::vector<Candidate> candidates(const Record& record) const;
   bool is_inherited() const noexcept { return pool_.origin().is_inherited(); }
   std::string failure(const Record& record, const Decision& decision) const;
   std::string absent_backends(const Record& record) const;

@@ -43,10 +43,15 @@ std::string Explanation::json() const {
              {"code", name(candidate.code)},
              {"reason", candidate.reason}};
     if (candidate.error) one["error"] = json_of(*candidate.error);
-    if (const auto& estimate = candidate.estimate)
+    if (const auto& estimate = candidate.estimate) {
       one["estimate"] = {{"time_ms", scheduler::milliseconds(estimate->time)},
                          {"spread_ms", scheduler::milliseconds(estimate->spread)},
                          {"runs", estimate->runs}};
+      if (estimate->wait != Duration::zero())
+        one["estimate"]["wait_ms"] = scheduler::milliseconds(estimate->wait);
+      if (estimate->build != Duration::zero())
+        one["estimate"]["build_ms"] = scheduler::milliseconds(estimate->build);
+    }
     if (candidate.took) one["took_ms"] = scheduler::milliseconds(*candidate.took);
     all["candidates"].push_back(std::move(one));
   }

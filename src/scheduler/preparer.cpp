@@ -107,27 +107,34 @@ Result<void> Preparer::prepare(Record& record, std::size_t index, flight::Flight
   return {};
 }
 
-std::optional<Duration> Preparer::build_ahead(const Record& record, std::size_t index, Duration run) {
+Preparer::Missing Preparer::find_missing(const Record& record, std::size_t index) const {
   constexpr Duration unknown = std::chrono::milliseconds(100);  // of a build, if none has ended
   Device copy;
-  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_.fleet().device(index, copy));
-  std::vector<std::shared_ptr<const device::Program>> missing;
-  Duration cost{};
+  const device::DeviceBase& device = *base::state_of(pool_.fleet().device(index, copy));
+  Missing missing;
   for (std::size_t c = 0; c < record.job.size(); ++c) {
     const detail::Programs& programs = base::programs_of(record.job[c]);
-    for (const std::size_t i : variants_on(*device, programs)) {
-      if (const auto build = provider_.build_cost(*programs[i], *device)) {
-        missing.push_back(programs[i]);
-        cost += *build != Duration::zero() ? *build : unknown;
+    for (const std::size_t i : variants_on(device, programs)) {
+      if (const auto build = provider_.build_cost(*programs[i], device)) {
+        missing.programs.push_back(programs[i]);
+        missing.cost += *build != Duration::zero() ? *build : unknown;
       }
       if (!measures_variants_) break;
     }
   }
-  if (missing.empty()) return std::nullopt;
-  if (cost > run) return cost - run;
-  for (const auto& program : missing)
-    if (!provider_.begin_build(program, device)) return std::max(cost, run);  // it failed: this doubles
-  return cost;
+  return missing;
+}
+
+std::optional<Duration> Preparer::build_ahead(const Record& record, std::size_t index, Duration run) {
+  const Missing missing = find_missing(record, index);
+  if (missing.programs.empty()) return std::nullopt;
+  if (missing.cost > run) return missing.cost - run;
+  Device copy;
+  const std::shared_ptr<device::DeviceBase>& device = base::state_of(pool_.fleet().device(index, copy));
+  for (const auto& program : missing.programs)
+    if (!provider_.begin_build(program, device))
+      return std::max(missing.cost, run);  // it failed: this doubles
+  return missing.cost;
 }
 
 Bytes Preparer::prepare_ahead(Record& record, std::size_t index) noexcept try {

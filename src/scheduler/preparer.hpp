@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "device/provider.hpp"
 #include "flight/flight.hpp"
@@ -46,8 +48,18 @@ class Preparer {
   /// Returns nothing if the kernels of a job are built for a device. Otherwise returns how long they
   /// are to be run elsewhere first, and begins their builds if they have `run` as long as these take.
   std::optional<Duration> build_ahead(const Record& record, std::size_t device, Duration run);
+  /// Returns how long the builds of a job for a device would take; zero: its kernels are built.
+  Duration build_cost(const Record& record, std::size_t device) const {
+    return find_missing(record, device).cost;
+  }
 
  private:
+  /// Kernels that are not built for a device.
+  struct Missing {
+    std::vector<std::shared_ptr<const device::Program>> programs;
+    Duration cost{};  // of their builds
+  };
+  Missing find_missing(const Record& record, std::size_t device) const;
   Result<Executable> provide(Record& record, std::size_t device,
                              const std::shared_ptr<const device::Program>& program, Instant ready_by);
   Result<Prepared> build(Record& record, std::size_t device, const Call& call, Instant ready_by);

@@ -9,7 +9,7 @@ namespace wye::inline v0::scheduler {
 Ready::Ready(const SchedulerOptions& options, const PoolOptions& pool, std::size_t devices, TimeBook& times,
              Places::MemoryInUse memory)
     : order_(options.order),
-      observes_(options.batch_limit > 1),
+      observes_(options.batch_limit > 1 || options.placement == PlacementMode::learned),
       refuses_(options.refuse_unreachable),
       times_(times),
       places_(options.concurrent_jobs, pool.lanes_per_device, options.committed_per_lane, devices,
@@ -307,6 +307,25 @@ Expected Ready::before(const Waiting& job) noexcept {
   lines_.each_at(home, add);
   lines_.each_place(home, add_staged);
   return before;
+}
+
+Foreseen Ready::foresee(const Waiting& job) noexcept {
+  Foreseen there;
+  if (const auto room = next_.find_room(job)) {
+    there.room = *room;
+  } else {
+    std::uint16_t& place = there.room.place = lines_.is_shared(job) ? lines_.home_of(job) : job.line;
+    if (lines_.is_shared(job))
+      lines_.each_place(place, [&](std::uint16_t p) {
+        if (places_.comes_before(p, place)) place = p;
+      });
+    there.wait = before(job).run_time / at_a_time(job);
+  }
+  const std::uint16_t taken_by = there.room.place;
+  if (there.room.chosen == Chosen::by_order && taken_by != on_threads &&
+      places_[taken_by].group != lines_.first_group_of(job))
+    there.room.chosen = Chosen::by_time;
+  return there;
 }
 
 std::uint32_t Ready::at_a_time(const Waiting& job) noexcept {

@@ -20,6 +20,12 @@
 
 namespace wye::inline v0::scheduler {
 
+/// Where a job would run if it were ready now.
+struct Foreseen {
+  Room room;
+  Duration wait{};  ///< of the jobs that would run before it, as far as their times are known
+};
+
 /// Keeps the jobs that are ready: in lines and, while their tag is full, set aside. `NextJob` finds the
 /// next one. Jobs of one priority are in the order of `SchedulerOptions::order`; the keys of that order
 /// do not change.
@@ -103,6 +109,7 @@ class Ready {
   void end_trial(Waiting& job) noexcept;
   /// Returns the jobs that wait and run before a job that is ready now.
   Expected before(const Waiting& job) noexcept;
+  Foreseen foresee(const Waiting& job) noexcept;
   /// Returns how many jobs run at a time where a job waits.
   std::uint32_t at_a_time(const Waiting& job) noexcept;
 

@@ -154,6 +154,10 @@ Result<Outcome> Scheduler::run(Job job, const JobOptions& options) {
   return state_->run_here(state_->accept(std::move(job), options));
 }
 
+Result<Explanation> Scheduler::estimate(Job job, const JobOptions& options) const {
+  return state_->estimate(std::move(job), options);
+}
+
 SchedulerMetrics Scheduler::metrics() const {
   if (state_->origin().is_inherited()) return {};
   return state_->metrics();

@@ -235,6 +235,14 @@ class WYE_API Scheduler {
   /// Runs a job on the calling thread and returns its result.
   Result<Outcome> run(Job job, const JobOptions& options = {});
 
+  /// Returns where a job would run if it were submitted now, and the decision about each device, with
+  /// the times that are known: the first candidate has the verdict `chosen`. Neither runs nor builds it,
+  /// and does not wait for the jobs of its arrays or of `JobOptions::after`. The wait has no part of jobs
+  /// that run already.
+  /// Errors: those of the job; unsupported or device_lost, if no device can run it, with the reason of
+  ///         each.
+  /// Cost:   about that of a submission; one lookup in the cache for each kernel and device.
+  [[nodiscard]] Result<Explanation> estimate(Job job, const JobOptions& options = {}) const;
   SchedulerMetrics metrics() const;
   /// Returns the placements of the last jobs that settled, the oldest first: at most
   /// `SchedulerOptions::recent`.

@@ -112,7 +112,9 @@ WYE_API std::string_view name(RefusalCode code) noexcept;
 struct Estimate {
   Duration time{};         ///< the mean; the latest jobs count most
   Duration spread{};       ///< the mean distance from it
-  std::uint32_t runs = 0;  ///< of such jobs there
+  std::uint32_t runs = 0;  ///< of such jobs there; 0: `time` follows from jobs of other sizes
+  Duration wait{};         ///< of `Scheduler::estimate`: until the job would start there
+  Duration build{};        ///< of `Scheduler::estimate`: of kernels that are not built there yet
 };
 
 /// The decision about one device.
@@ -122,6 +124,7 @@ struct Candidate {
     refused,  ///< it cannot run the job
     failed,   ///< it was tried and failed
     passed,   ///< it could have run the job; another device came first
+    chosen,   ///< it would run the job: see `Scheduler::estimate`
   };
   std::string device;  ///< "vulkan:0"
   std::string name;    ///< "llvmpipe (LLVM 15.0.6, 256 bits)"
@@ -150,7 +153,7 @@ struct Explanation {
   WYE_API std::string text() const;
   /// Returns all of it as one JSON object: {"job", "tag", "candidates": [{"device", "name",
   /// "verdict", "code", "reason", "error": {"code", "sentence"}, "estimate": {"time_ms",
-  /// "spread_ms", "runs"}, "took_ms"}], "variants": [...], "code":
+  /// "spread_ms", "runs", "wait_ms", "build_ms"}, "took_ms"}], "variants": [...], "code":
   /// [{"kernel", "source", "format", "architecture"}]}. Times are in milliseconds. Absent values
   /// are left out.
   WYE_API std::string json() const;
