@@ -106,7 +106,7 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
     }
   }
   record->kernels = number_of_kernels(kept);
-  record->type = kept.type();
+  record->named = {kept.type(), kept.name()};
   if (record->uses_arrays || !options.after.empty()) make_dependencies(*record);
   if (!options.after.empty()) {
     record->dependencies->after_failure = options.after_failure;

@@ -86,6 +86,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<Placement> recent() const;
 
   SchedulerMetrics metrics() const { return queue_.metrics(); }
+  std::vector<Cost> costs() const;
+  void forget() noexcept;
 
   /// Refuses new jobs, settles queued ones and waits for running ones until `until` (of the steady
   /// clock). Jobs that run then are abandoned: they settle as `closed`, and this object stays until

@@ -1,4 +1,4 @@
-// Where a job would run if it were submitted now.
+// The device that would run a job, and the known times of jobs.
 #include <algorithm>
 #include <new>
 #include <string>
@@ -55,7 +55,7 @@ Result<Explanation> Core::estimate(Job&& job, const JobOptions& options) try {
     });
     Estimate& estimate = candidate.estimate ? *candidate.estimate : candidate.estimate.emplace();
     if (estimate.runs == 0)
-      if (const auto* row = parts_.times.row(record->kind(record->row->group_of(device)), record->type))
+      if (const auto* row = parts_.times.row(record->kind(record->row->group_of(device)), record->named))
         estimate.time = parts_.times.estimate(*row);
     estimate.build = parts_.preparer.build_cost(*record, device);
     if (candidate.verdict != Candidate::Verdict::chosen) continue;
@@ -65,6 +65,25 @@ Result<Explanation> Core::estimate(Job&& job, const JobOptions& options) try {
   return explanation;
 } catch (const std::bad_alloc&) {
   return parts_.spare.out_of_memory;
+}
+
+std::vector<Cost> Core::costs() const {
+  std::vector<Cost> costs;
+  if (origin_.is_inherited()) return costs;
+  for (TimeBook::Known& known : parts_.times.known())
+    costs.push_back({.job = std::move(known.job),
+                     .type = known.type,
+                     .device = known.key.group == on_threads
+                                   ? std::string()
+                                   : parts_.pool->fleet().info(known.key.group - 1u).id,
+                     .least = Bytes{least_of_class(known.key.size_class)},
+                     .estimate = {known.time.mean, known.time.spread, known.time.count},
+                     .last = known.last});
+  return costs;
+}
+
+void Core::forget() noexcept {
+  if (!origin_.is_inherited()) parts_.times.forget();
 }
 
 }  // namespace wye::scheduler

@@ -32,7 +32,7 @@ Line* Lines::find(const Waiting& job) noexcept {
   try {
     Line line;
     const auto add = [&](std::uint16_t group) {
-      if (!line.of(group)) line.groups.push_back({group, times_.row(job.kind(group), job.type)});
+      if (!line.of(group)) line.groups.push_back({group, times_.row(job.kind(group), job.named)});
     };
     add(line.home = first_group_of(job));
     for (std::uint16_t p = 1; p < places_.size(); ++p)

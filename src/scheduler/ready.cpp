@@ -40,7 +40,7 @@ TimeBook::Row* Ready::row_of(const Waiting& job, std::uint16_t place) noexcept {
     const Line::Group* const of = line ? line->of(group) : nullptr;
     return of ? of->times : nullptr;
   }
-  return refuses_ || (observes_ && job.line != on_threads) ? times_.row(job.kind(group), job.type) : nullptr;
+  return refuses_ || (observes_ && job.line != on_threads) ? times_.row(job.kind(group), job.named) : nullptr;
 }
 
 void Ready::push(std::shared_ptr<Waiting> job) {

@@ -20,10 +20,10 @@
 
 namespace wye::inline v0::scheduler {
 
-/// Where a job would run if it were ready now.
+/// The place that would take a job if it were ready now.
 struct Foreseen {
   Room room;
-  Duration wait{};  ///< of the jobs that would run before it, as far as their times are known
+  Duration wait{};  ///< until the jobs before it that have known times have run
 };
 
 /// Keeps the jobs that are ready: in lines and, while their tag is full, set aside. `NextJob` finds the

@@ -163,6 +163,10 @@ SchedulerMetrics Scheduler::metrics() const {
   return state_->metrics();
 }
 
+std::vector<Cost> Scheduler::costs() const { return state_->costs(); }
+
+void Scheduler::forget() { state_->forget(); }
+
 std::vector<Placement> Scheduler::recent() const { return state_->recent(); }
 
 Result<void> Scheduler::quiesce(Deadline deadline) { return state_->quiesce(deadline); }

@@ -38,6 +38,13 @@ std::uint32_t size_class(std::uint64_t n) noexcept {
   return octave * 4 + static_cast<std::uint32_t>(two_bits & 3);
 }
 
+std::uint64_t least_of_class(std::uint32_t size_class) noexcept {
+  const std::uint32_t octave = size_class / 4, quarters = 4 + size_class % 4;
+  return size_class == 0 ? 0
+         : octave < 2    ? quarters >> (2 - octave)
+                         : std::uint64_t{quarters} << (octave - 2);
+}
+
 std::uint64_t number_of_kernel(const device::Program& program) noexcept {
   std::uint64_t number = 0;
   std::memcpy(&number, program.current().digest().bytes.data(), sizeof number);
@@ -83,20 +90,23 @@ Duration TimeBook::History::mean(std::uint16_t size_class) const noexcept {
   return known != rows.end() && known->second ? known->second->mean() : Duration::zero();
 }
 
-TimeBook::Row* TimeBook::row(const Key& key, WorkloadType type) noexcept {
+TimeBook::Row* TimeBook::row(const Key& key, const Named& named) noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   const auto known = rows_.find(key);
   if (known != rows_.end()) return &known->second;
   try {
-    return rows_.size() < most_ ? add_row(key, type) : nullptr;
+    return rows_.size() < most_ ? add_row(key, named) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-TimeBook::Row* TimeBook::add_row(const Key& key, WorkloadType type) {
+TimeBook::Row* TimeBook::add_row(const Key& key, const Named& named) {
   Kernels& kernels = kernels_[key.kernels];
-  if (kernels.on.empty()) kernels.type = type;
+  if (kernels.on.empty()) {
+    kernels.type = named.type;
+    kernels.job = named.job;
+  }
   History& history = kernels.on[key.group];
   history.kernels = &kernels;
   Row*& listed = history.rows[key.size_class];
@@ -201,6 +211,41 @@ void TimeBook::note_commands(Row& row, Duration took, device::StampClock clock) 
     times.clock = clock;
   }
   if (clock == times.clock) times.commands.note(took);
+}
+
+std::vector<TimeBook::Known> TimeBook::known() const {
+  std::vector<Known> known;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    for (const auto& [key, row] : rows_) {
+      if (row.times_.share.count == 0) continue;
+      const Kernels& kernels = *row.history_->kernels;
+      known.push_back({key, kernels.job, kernels.type, row.times_.share, row.times_.last});
+    }
+  }
+  std::sort(known.begin(), known.end(), [](const Known& a, const Known& b) {
+    return std::tie(a.job, a.key.kernels, a.key.size_class, a.key.group) <
+           std::tie(b.job, b.key.kernels, b.key.size_class, b.key.group);
+  });
+  return known;
+}
+
+void TimeBook::forget() noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  for (auto& [key, row] : rows_) {
+    row.times_ = {};
+    row.mean_ = row.held_ = 0;
+    row.jobs_ = 0;
+  }
+  for (auto& [number, kernels] : kernels_) {
+    kernels.run = 0;
+    for (auto& [group, history] : kernels.on) {
+      history.has_run = false;
+      history.run_before = history.tried_from = 0;
+    }
+  }
+  slowness_.clear();
+  ++known_kinds_;
 }
 
 TimeBook::Times TimeBook::read(const Row& row) const noexcept {

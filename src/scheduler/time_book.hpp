@@ -9,10 +9,12 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "device/stamps.hpp"
 
@@ -20,6 +22,8 @@ namespace wye::inline v0::scheduler {
 
 /// Returns the quarter octave of `n`: 0 for 0 and 1, 4 for 2, 6 for 3, 8 to 11 for 4 to 7.
 std::uint32_t size_class(std::uint64_t n) noexcept;
+/// Returns the least number of a class.
+std::uint64_t least_of_class(std::uint32_t size_class) noexcept;
 
 /// Returns a number for the kernels of the calls of a job, in their order: a part of
 /// `Program::digest`, so kernels that are made again have the same number. They have another one if
@@ -64,6 +68,11 @@ class TimeBook {
     std::uint16_t group = 0;       ///< of equal devices: the place of the first one
     friend bool operator==(const Key&, const Key&) = default;
   };
+  /// The workload type and the name of a job.
+  struct Named {
+    WorkloadType type = workload_types::custom;
+    std::string_view job = {};
+  };
   /// The times of one kind.
   struct Times {
     Timing held;      ///< from the start of a job to its end, without builds
@@ -105,8 +114,9 @@ class TimeBook {
   explicit TimeBook(std::size_t most = 65'536) noexcept : most_(most) {}
 
   /// Returns the row of a kind, which lives as long as the book. Null: the book is full and has none
-  /// of this kind, or there is no memory for it. `type`: of the jobs, the first time.
-  Row* row(const Key& key, WorkloadType type = workload_types::custom) noexcept;
+  /// of this kind, or there is no memory for it. `named`: of the first job of the kernels.
+  Row* row(const Key& key, const Named& named) noexcept;
+  Row* row(const Key& key) noexcept { return row(key, Named()); }
   /// Returns whether the commands of the next job of a kind are to be timed, and counts the job: of
   /// the first eight they are, and then of 1 job in 64. One atomic operation, without a lock.
   static bool samples(Row& row) noexcept;
@@ -126,6 +136,18 @@ class TimeBook {
   void delay_trials(Row& row, Duration more) noexcept;
   /// Counts the kinds with a known time: `estimate` and `slowness` depend on it.
   std::uint64_t known_kinds() const noexcept { return known_kinds_.load(std::memory_order_relaxed); }
+  /// A kind with a known time.
+  struct Known {
+    Key key;
+    std::string job;  ///< the name of a job of its kernels
+    WorkloadType type;
+    Timing time;  ///< `Times::share`
+    Instant last{};
+  };
+  /// Returns all kinds with a known time, by job, size and group. Throws: std::bad_alloc.
+  std::vector<Known> known() const;
+  /// Forgets all times but those of calls. The rows stay.
+  void forget() noexcept;
   /// Returns the times of a kind; without a count if none is known.
   Times find(const Key& key) const noexcept;
   /// Returns the times of a row.
@@ -156,6 +178,7 @@ class TimeBook {
   };
   struct Kernels {
     WorkloadType type = workload_types::custom;
+    std::string job;                    // the name of the first one
     std::atomic<Duration::rep> run{0};  // how long jobs have run, on all groups
     std::map<std::uint16_t, History> on;
   };
@@ -166,7 +189,7 @@ class TimeBook {
   };
   /// A group, another one, and a workload type.
   using Pair = std::tuple<std::uint16_t, std::uint16_t, std::string_view>;
-  Row* add_row(const Key& key, WorkloadType type);
+  Row* add_row(const Key& key, const Named& named);
   void note_first_time(const Row& row) noexcept;
   static Duration follow(const Kernels& kernels, const Key& key, std::uint16_t known, Duration time) noexcept;
 

@@ -82,7 +82,7 @@ struct Waiting {
   std::uint64_t sequence = 0;  ///< in the order of submission
   std::uint64_t kernels = 0;   ///< `number_of_kernels`
   std::uint64_t movable = 0;   ///< bit `d`: device `d`, which is not of its line, can run it too
-  WorkloadType type = workload_types::custom;
+  TimeBook::Named named;
   Bytes size;  ///< of its operands
   Instant submitted{};
   Instant start_by = Instant::max();

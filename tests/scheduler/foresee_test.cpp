@@ -117,6 +117,30 @@ TEST_CASE("an estimate names the faster device, its wait and the times of all, a
   CHECK(rig.scheduler->metrics().completed == 9);
 }
 
+TEST_CASE("the costs are those of the jobs that have completed, until they are forgotten", "[scheduler]") {
+  Rig rig;
+  CHECK(rig.scheduler->costs().empty());
+  rig.run(0, 10ms), rig.run(1, 1ms), rig.run(1, 1ms);
+  const std::vector<Cost> costs = rig.scheduler->costs();
+  REQUIRE(costs.size() == 2);
+  CHECK(costs[0].job == "host_scale");
+  CHECK(costs[0].type == workload_types::custom);
+  CHECK(costs[0].device == "cuda:0");
+  CHECK(costs[0].least == Bytes{4});
+  CHECK(costs[0].estimate.time == 10ms);
+  CHECK(costs[1].device == "cuda:1");
+  CHECK(costs[1].estimate.time == 1ms);
+  CHECK(costs[1].estimate.runs == 2);
+  CHECK(costs[1].last == rig.clock.now());
+  rig.scheduler->forget();
+  CHECK(rig.scheduler->costs().empty());
+  CHECK(rig.estimate()->candidates[0].device == "cuda:0");
+  rig.run(1, 1ms);
+  CHECK(rig.estimate()->candidates[0].device == "cuda:0");  // the first one is not known to be slower
+  rig.run(0, 10ms);
+  CHECK(rig.estimate()->candidates[0].device == "cuda:1");
+}
+
 TEST_CASE("an estimate of arrays and of a job after others leaves them as they are", "[scheduler]") {
   Rig rig;
   const Array<float> array = test::array_in(rig.pool, std::vector<float>{1.0f, 2.0f});

@@ -451,10 +451,10 @@ TEST_CASE("a driver on the CPU is believed to run the library's workloads a hund
   emulated.emulated = true;
   Lines lines({cpu, emulated}, {.concurrent_jobs = 1});
   const auto row = [&](std::uint16_t group) {
-    return lines.times.row({.kernels = 7, .group = group}, workload_types::matrix);
+    return lines.times.row({.kernels = 7, .group = group}, {workload_types::matrix});
   };
   lines.times.note(*row(1), 1ms, {}, Instant());
-  lines.add(0, Priority::normal, 0b10)->type = workload_types::matrix;
+  lines.add(0, Priority::normal, 0b10)->named.type = workload_types::matrix;
   lines.add(0, Priority::normal, 0b10);
   CHECK(lines.start() == Start{1, 0});
   for (int i = 1; i < 4999; ++i) lines.times.note(*row(1), 1ms, {}, Instant());

@@ -258,7 +258,7 @@ TEST_CASE("the slowness of a group is the geometric mean over kinds of one type 
           "[scheduler][times]") {
   TimeBook book;
   const auto row = [&](std::uint64_t kernels, std::uint16_t group) {
-    return book.row({.kernels = kernels, .group = group}, workload_types::matrix);
+    return book.row({.kernels = kernels, .group = group}, {workload_types::matrix});
   };
   const auto note = [&](std::uint64_t kernels, std::uint16_t group, Duration took) {
     book.note(*row(kernels, group), took, took, Instant());
@@ -294,6 +294,52 @@ TEST_CASE("kernels are tried after they have run for the given time elsewhere", 
   CHECK(there->may_be_tried());
   book.delay_trials(*there, Duration::max());
   CHECK_FALSE(there->may_be_tried());
+}
+
+TEST_CASE("a class of sizes has a least one", "[scheduler][times]") {
+  using scheduler::least_of_class, scheduler::size_class;
+  for (const std::uint64_t n : {0ull, 2ull, 3ull, 4ull, 5ull, 7ull, 8ull, 1000ull, 1ull << 40, 7ull << 60}) {
+    const std::uint64_t least = least_of_class(size_class(n));
+    INFO(n);
+    CHECK(least <= n);
+    CHECK(size_class(least) == size_class(n));
+    if (least > 0) CHECK(size_class(least - 1) < size_class(n));
+  }
+}
+
+TEST_CASE("a book lists what it knows, and forgets it", "[scheduler][times]") {
+  TimeBook book;
+  const auto row = [&](std::uint64_t kernels, std::uint16_t size_class, std::uint16_t group) {
+    return book.row({.kernels = kernels, .size_class = size_class, .group = group},
+                    {workload_types::matrix, kernels == 7 ? "multiply" : "add"});
+  };
+  book.note(*row(7, 40, 2), 4ms, 4ms, Instant() + 9ms, 0.5);
+  book.note(*row(7, 40, 1), 1ms, 1ms, Instant());
+  book.note(*row(7, 36, 1), 1ms, 1ms, Instant());
+  book.note(*row(8, 36, 1), 1ms, 1ms, Instant());
+  (void)row(8, 40, 1);
+  const auto known = book.known();
+  REQUIRE(known.size() == 4);
+  CHECK(known[0].job == "add");
+  CHECK(known[1].job == "multiply");
+  CHECK(known[1].key.size_class == 36);
+  CHECK(known[2].key.group == 1);
+  CHECK(known[3].key.group == 2);
+  CHECK(known[3].type == workload_types::matrix);
+  CHECK(known[3].time.mean == 2ms);
+  CHECK(known[3].time.count == 1);
+  CHECK(known[3].last == Instant() + 9ms);
+  const std::uint64_t kinds = book.known_kinds();
+  book.forget();
+  CHECK(book.known().empty());
+  CHECK(book.known_kinds() != kinds);
+  CHECK(row(7, 40, 2)->mean() == 0ms);
+  CHECK(row(7, 40, 2)->held() == 0ms);
+  CHECK(row(7, 40, 2)->run() == 0ms);
+  CHECK_FALSE(row(7, 40, 2)->has_run());
+  CHECK(book.slowness(*row(7, 40, 2), 1, 1) == 1);
+  book.note(*row(7, 40, 2), 4ms, 4ms, Instant());
+  CHECK(row(7, 40, 2)->mean() == 4ms);
 }
 
 TEST_CASE("of the time of a job, the part counts that it had its processor", "[scheduler][times]") {

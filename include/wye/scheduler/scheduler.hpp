@@ -212,6 +212,16 @@ struct Placement {
   WYE_API std::string json() const;
 };
 
+/// The known time of jobs of the same kernels and about the same size on a device.
+struct Cost {
+  std::string job;  ///< the name of the first of them
+  WorkloadType type;
+  std::string device;  ///< "cuda:0", for all devices that are equal to it; empty: a thread of wye
+  Bytes least;         ///< of their operands: less than a quarter of an octave above it
+  Estimate estimate;
+  Instant last{};  ///< when the last one ended, by `SchedulerOptions::clock`
+};
+
 /// Places jobs on the devices of a pool. Copies share one scheduler.
 /// Threads: thread-safe.
 class WYE_API Scheduler {
@@ -247,6 +257,11 @@ class WYE_API Scheduler {
   /// Returns the placements of the last jobs that settled, the oldest first: at most
   /// `SchedulerOptions::recent`.
   std::vector<Placement> recent() const;
+  /// Returns the times that placement learned from, by job, size and device.
+  std::vector<Cost> costs() const;
+  /// Forgets these times: jobs are placed as by a new scheduler. The choice among variants (`fastest_of`)
+  /// stays.
+  void forget();
   /// Waits until the scheduler is idle: no job waits or runs, every function of a ticket has
   /// returned, every lane of a job has been given back, and no thread of wye holds a handle of a
   /// job, a ticket or a kernel of a job. A job that timed out counts until its device has completed
