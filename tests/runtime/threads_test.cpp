@@ -25,38 +25,44 @@ bool refuse_threads() {
   return ::setrlimit(RLIMIT_NPROC, &none) == 0;
 }
 
+/// Runs jobs on the CPU without a thread of wye. Returns the number of the check that failed, or 0.
+int run_on_own_threads() {
+  WYE_CHILD_CHECK(1, refuse_threads());
+  if (base::Worker::start("wye-test", [] {})) return 0;  // this system gives them all the same
+  auto runtime = Runtime::open({.pool = {.backends = {"cpu"}}});
+  WYE_CHILD_CHECK(2, runtime.has_value());
+  const auto kernel = test::scale();
+  std::vector<float> x(100'000, 1.0f);
+  WYE_CHILD_CHECK(3, runtime->submit(Job(kernel(x, 2.0f))).wait().has_value() && x.back() == 2.0f);
+  WYE_CHILD_CHECK(4, runtime->submit(Job(kernel(x, 2.0f))).wait(1min).has_value() && x.back() == 4.0f);
+  WYE_CHILD_CHECK(5, runtime->run(Job(kernel(x, 2.0f))).has_value() && x.back() == 8.0f);
+  // A long chain of jobs that follow each other, with no ticket kept.
+  auto array = runtime->array(std::vector<float>(100, 1.0f));
+  for (int i = 0; i < 10'000; ++i) (void)runtime->submit(Job(kernel(array, 1.0f)));
+  (void)runtime->submit(Job(kernel(array, 3.0f)));
+  const auto read = array.read(1min);
+  WYE_CHILD_CHECK(6, read && (*read)[99] == 3.0f);
+  // A lane whose work no call waits for.
+  auto lease = runtime->pool().lease();
+  WYE_CHILD_CHECK(7, lease.has_value());
+  auto buffer = lease->buffer<float>(100);
+  WYE_CHILD_CHECK(8, buffer.has_value());
+  lease->fill(*buffer, 7);
+  const SyncPoint point = lease->point();
+  WYE_CHILD_CHECK(9, point.wait(1min).has_value());
+  WYE_CHILD_CHECK(10, lease->wait(1min).has_value());
+  WYE_CHILD_CHECK(11, base::Worker::alive() == 0);
+  return 0;
+}
+
 }  // namespace
 
 TEST_CASE("if no thread can be started, the CPU runs jobs on the application's threads", "[runtime]") {
-  const auto body = []() -> int {
-    WYE_CHILD_CHECK(1, refuse_threads());
-    if (base::Worker::start("wye-test", [] {})) return 0;  // this system gives them all the same
-    auto runtime = Runtime::open({.pool = {.backends = {"cpu"}}});
-    WYE_CHILD_CHECK(2, runtime.has_value());
-    const auto kernel = test::scale();
-    std::vector<float> x(100'000, 1.0f);
-    WYE_CHILD_CHECK(3, runtime->submit(Job(kernel(x, 2.0f))).wait().has_value() && x.back() == 2.0f);
-    WYE_CHILD_CHECK(4, runtime->submit(Job(kernel(x, 2.0f))).wait(1min).has_value() && x.back() == 4.0f);
-    WYE_CHILD_CHECK(5, runtime->run(Job(kernel(x, 2.0f))).has_value() && x.back() == 8.0f);
-    // A long chain of jobs that follow each other, with no ticket kept.
-    auto array = runtime->array(std::vector<float>(100, 1.0f));
-    for (int i = 0; i < 10'000; ++i) (void)runtime->submit(Job(kernel(array, 1.0f)));
-    (void)runtime->submit(Job(kernel(array, 3.0f)));
-    const auto read = array.read(1min);
-    WYE_CHILD_CHECK(6, read && (*read)[99] == 3.0f);
-    // A lane whose work no call waits for.
-    auto lease = runtime->pool().lease();
-    WYE_CHILD_CHECK(7, lease.has_value());
-    auto buffer = lease->buffer<float>(100);
-    WYE_CHILD_CHECK(8, buffer.has_value());
-    lease->fill(*buffer, 7);
-    const SyncPoint point = lease->point();
-    WYE_CHILD_CHECK(9, point.wait(1min).has_value());
-    WYE_CHILD_CHECK(10, lease->wait(1min).has_value());
-    WYE_CHILD_CHECK(11, base::Worker::alive() == 0);
-    return 0;
-  };
-  CHECK(test::in_child(body) == test::success);
+  CHECK(test::in_own_process("run jobs without threads") == test::success);
+}
+
+TEST_CASE("run jobs without threads", "[.]") {
+  ::_exit(run_on_own_threads());  // a sanitizer would start a thread in `exit`
 }
 
 TEST_CASE(
