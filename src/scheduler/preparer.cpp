@@ -115,9 +115,12 @@ Preparer::Missing Preparer::find_missing(const Record& record, std::size_t index
   for (std::size_t c = 0; c < record.job.size(); ++c) {
     const detail::Programs& programs = base::programs_of(record.job[c]);
     for (const std::size_t i : variants_on(device, programs)) {
-      if (const auto build = provider_.build_cost(*programs[i], device)) {
+      const auto build = provider_.build_cost(*programs[i], device);
+      const bool is_unknown = build && *build == Duration::zero();
+      // A function of the application is code already.
+      if (build && !(is_unknown && !programs[i]->current().storable(device))) {
         missing.programs.push_back(programs[i]);
-        missing.cost += *build != Duration::zero() ? *build : unknown;
+        missing.cost += is_unknown ? unknown : *build;
       }
       if (!measures_variants_) break;
     }
