@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "scheduler/explainer.hpp"
 #include "scheduler/plan.hpp"
-#include "scheduler/trials.hpp"
+#include "scheduler/comparison.hpp"
 
 namespace wye::inline v0 {
 namespace scheduler {
@@ -196,7 +196,7 @@ std::vector<VariantChoice> Explainer::variants(const Record& record) const {
   std::vector<VariantChoice> choices;
   if (is_inherited()) return choices;  // a thread of the parent may hold a lock
   if (!record.extras) return choices;
-  for (const auto& ran : record.extras->variants) choices.push_back(ran.trial->choice(ran.program));
+  for (const auto& ran : record.extras->variants) choices.push_back(ran.comparison->choice(ran.program));
   return choices;
 }
 

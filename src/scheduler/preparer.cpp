@@ -67,16 +67,17 @@ Result<Prepared> Preparer::select(Record& record, std::size_t index, const Call&
   Device copy;
   const device::DeviceBase& device = *base::state_of(pool_.fleet().device(index, copy));
   if (const auto only = only_variant_on(device, programs)) return prepare_only(*only);
-  const std::shared_ptr<Trial> trial = trials_.of(call, index, record.row->group_of(index), device);
+  const std::shared_ptr<Comparison> comparison =
+      comparisons_.of(call, index, record.row->group_of(index), device);
   std::optional<Error> why;  // the first failure
   for (std::size_t left = programs.size();; --left) {
-    const Trial::Selection selection = trial->select(measures_variants_ && !record.has_own_limits);
+    const Comparison::Selection selection = comparison->select(measures_variants_ && !record.has_own_limits);
     auto executable = provide(record, index, programs[selection.program], ready_by);
-    if (executable) return Prepared{std::move(*executable), trial, selection};
+    if (executable) return Prepared{std::move(*executable), comparison, selection};
     if (holds_for_all_variants(executable.error().code())) return std::move(executable).error();
     if (!why) why = executable.error();
     if (left == 1) return *std::move(why);
-    trial->exclude(selection.program, std::move(executable).error());
+    comparison->exclude(selection.program, std::move(executable).error());
   }
 }
 
@@ -100,8 +101,8 @@ Result<void> Preparer::prepare(Record& record, std::size_t index, flight::Flight
     if (job.size() > 1 || programs.size() > 1) record.make_extras().programs.push_back(program);
     if (base::state_of(prepared->executable)->may_end_loops_early() && !program->has_short_loops())
       record.make_extras().early_loop_ends.push_back(program);
-    if (prepared->trial && measures_variants_)
-      record.make_extras().variants.push_back({prepared->trial, prepared->selection.program, c});
+    if (prepared->comparison && measures_variants_)
+      record.make_extras().variants.push_back({prepared->comparison, prepared->selection.program, c});
     if (attempt) attempt->add_step(std::move(prepared->executable), prepared->selection.timed);
   }
   return {};

@@ -12,9 +12,9 @@
 #include "device/provider.hpp"
 #include "flight/flight.hpp"
 #include "pool/pool.hpp"
+#include "scheduler/comparison.hpp"
 #include "scheduler/record.hpp"
 #include "scheduler/time_book.hpp"
-#include "scheduler/trials.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -30,7 +30,7 @@ class Preparer {
         provider_(provider),
         clock_(clock),
         measures_variants_(measures_variants),
-        trials_(times) {}
+        comparisons_(times) {}
 
   /// Returns a time of the clock of jobs by the clock of builds.
   Instant ready_by(Instant until) const noexcept;
@@ -68,7 +68,7 @@ class Preparer {
   device::ExecutableProvider& provider_;
   const Clock& clock_;
   const bool measures_variants_;
-  Trials trials_;
+  Comparisons comparisons_;
 };
 
 }  // namespace wye::scheduler

@@ -30,7 +30,7 @@
 namespace wye::inline v0::scheduler {
 
 class Core;
-class Trial;
+class Comparison;
 struct PlanRun;
 
 inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
@@ -136,7 +136,7 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
   /// Members that few jobs need.
   struct Extras {
     struct Variant {  // of a call, that it ran
-      std::shared_ptr<Trial> trial;
+      std::shared_ptr<Comparison> comparison;
       std::size_t program = 0;
       std::size_t call = 0;
     };

@@ -330,7 +330,7 @@ Result<void> Runner::record_commands(Record& record) {
   auto recorded = attempt.record();
   if (record.extras)
     for (const Record::Extras::Variant& ran : record.extras->variants)
-      if (const auto took = attempt.time_of(ran.call)) ran.trial->record(ran.program, *took);
+      if (const auto took = attempt.time_of(ran.call)) ran.comparison->record(ran.program, *took);
   return recorded;
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/trials.hpp"
+#include "scheduler/comparison.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/skip.hpp"

@@ -1,4 +1,4 @@
-#include "scheduler/trials.hpp"
+#include "scheduler/comparison.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@ namespace wye::inline v0::scheduler {
 namespace {
 
 constexpr std::uint32_t runs_each = 3, runs_to_compare = 2;
-constexpr std::size_t most_trials = 4096;
+constexpr std::size_t most_comparisons = 4096;
 
 std::string in_milliseconds(Duration d) {
   return base::text("{:.3g} ms", std::chrono::duration<double, std::milli>(d).count());
@@ -41,8 +41,8 @@ std::optional<std::size_t> only_variant_on(const device::DeviceBase& device,
   return only;
 }
 
-Trial::Trial(const detail::Programs& programs, const device::DeviceBase& device, const TimeBook::Key& kind,
-             TimeBook& times)
+Comparison::Comparison(const detail::Programs& programs, const device::DeviceBase& device,
+                       const TimeBook::Key& kind, TimeBook& times)
     : times_(times) {
   for (const std::size_t i : variants_on(device, programs)) {
     Measured& variant = variants_.emplace_back();
@@ -55,22 +55,22 @@ Trial::Trial(const detail::Programs& programs, const device::DeviceBase& device,
   read_times();
 }
 
-void Trial::read_times() noexcept {
+void Comparison::read_times() noexcept {
   for (Measured& variant : variants_) variant.times = times_.find_call(variant.kind);
 }
 
-Trial::Measured& Trial::variant_of(std::size_t program) {
+Comparison::Measured& Comparison::variant_of(std::size_t program) {
   return *std::find_if(variants_.begin(), variants_.end(),
                        [&](const Measured& variant) { return variant.program == program; });
 }
 
-std::size_t Trial::usable() const {
+std::size_t Comparison::usable() const {
   return static_cast<std::size_t>(
       std::count_if(variants_.begin(), variants_.end(), [](const Measured& v) { return !v.why; }));
 }
 
 /// Returns whether a variant that is not excluded has a run left.
-bool Trial::has_run_left(const Measured& variant) const {
+bool Comparison::has_run_left(const Measured& variant) const {
   if (std::max(variant.selected, variant.times.count) >= runs_each) return false;
   if (variant.times.count < runs_to_compare) return true;
   return std::none_of(variants_.begin(), variants_.end(), [&](const Measured& other) {
@@ -79,12 +79,12 @@ bool Trial::has_run_left(const Measured& variant) const {
 }
 
 /// Returns whether a variant has a run left.
-bool Trial::is_open() const {
+bool Comparison::is_open() const {
   return usable() > 1 && std::any_of(variants_.begin(), variants_.end(),
                                      [&](const Measured& v) { return !v.why && has_run_left(v); });
 }
 
-Trial::Selection Trial::select(bool may_try) {
+Comparison::Selection Comparison::select(bool may_try) {
   const std::lock_guard lock(mutex_);
   if (usable() == 0)
     for (Measured& variant : variants_) variant.why.reset();
@@ -100,18 +100,18 @@ Trial::Selection Trial::select(bool may_try) {
   return Selection{next->program, tries};
 }
 
-void Trial::record(std::size_t program, Duration time) {
+void Comparison::record(std::size_t program, Duration time) {
   const std::lock_guard lock(mutex_);
   times_.note_call(variant_of(program).kind, time);
   read_times();
 }
 
-void Trial::exclude(std::size_t program, Error why) {
+void Comparison::exclude(std::size_t program, Error why) {
   const std::lock_guard lock(mutex_);
   variant_of(program).why = std::move(why);
 }
 
-VariantChoice Trial::choice(std::size_t program) const {
+VariantChoice Comparison::choice(std::size_t program) const {
   const std::lock_guard lock(mutex_);
   VariantChoice choice;
   choice.is_measuring = is_open();
@@ -144,8 +144,8 @@ std::string text(const VariantChoice& choice) {
          excluded;
 }
 
-std::shared_ptr<Trial> Trials::of(const Call& call, std::size_t device, std::uint16_t group,
-                                  const device::DeviceBase& base) {
+std::shared_ptr<Comparison> Comparisons::of(const Call& call, std::size_t device, std::uint16_t group,
+                                            const device::DeviceBase& base) {
   const detail::Programs& programs = base::programs_of(call);
   Key key{device, programs.size()};
   key.reserve(key.size() + programs.size() + 1 + call.arguments().size());
@@ -159,17 +159,17 @@ std::shared_ptr<Trial> Trials::of(const Call& call, std::size_t device, std::uin
   }
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = trials_.find(key); found != trials_.end()) return found->second;
+    if (const auto found = comparisons_.find(key); found != comparisons_.end()) return found->second;
   }
   TimeBook::Key kind{.size_class = static_cast<std::uint16_t>(size_class(bytes.count)), .group = group};
   for (std::size_t i = 2 + programs.size(); i < key.size(); ++i) kind.kernels = combine(kind.kernels, key[i]);
-  auto trial = std::make_shared<Trial>(programs, base, kind, times_);  // may open a compiler
+  auto comparison = std::make_shared<Comparison>(programs, base, kind, times_);  // may open a compiler
   const std::lock_guard lock(mutex_);
-  if (trials_.size() >= most_trials) {
-    trials_.clear();
+  if (comparisons_.size() >= most_comparisons) {
+    comparisons_.clear();
     times_.forget_calls();
   }
-  return trials_.try_emplace(std::move(key), std::move(trial)).first->second;
+  return comparisons_.try_emplace(std::move(key), std::move(comparison)).first->second;
 }
 
 }  // namespace wye::scheduler

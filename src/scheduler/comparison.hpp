@@ -34,12 +34,12 @@ std::optional<std::size_t> only_variant_on(const device::DeviceBase& device,
 /// run, only add to it. The times are those of a book, so a variant that was measured on an equal
 /// device, or before its kernel was made again, is not measured again.
 /// Threads: thread-safe.
-class Trial {
+class Comparison {
  public:
   /// The variants are those of `variants_on`. `kind`: of the calls, with a number for their shape
   /// instead of their kernels. `times` outlives it.
-  Trial(const detail::Programs& programs, const device::DeviceBase& device, const TimeBook::Key& kind,
-        TimeBook& times);
+  Comparison(const detail::Programs& programs, const device::DeviceBase& device, const TimeBook::Key& kind,
+             TimeBook& times);
 
   struct Selection {
     std::size_t program = 0;
@@ -79,28 +79,28 @@ class Trial {
 /// A call, ready for one device.
 struct Prepared {
   Executable executable;
-  std::shared_ptr<Trial> trial;  ///< of its variants; null if it has one only
-  Trial::Selection selection;
+  std::shared_ptr<Comparison> comparison;  ///< of its variants; null if it has one only
+  Comparison::Selection selection;
 };
 
-/// All trials of a scheduler. Trials of destroyed kernels stay until there are 4096 trials; then
+/// All comparisons of a scheduler. Comparisons of destroyed kernels stay until there are 4096 comparisons; then
 /// all are removed, and their times too.
 /// Threads: thread-safe.
-class Trials {
+class Comparisons {
  public:
   /// `times` outlives it.
-  explicit Trials(TimeBook& times) noexcept : times_(times) {}
+  explicit Comparisons(TimeBook& times) noexcept : times_(times) {}
 
-  /// Returns the trial of `call` on device number `device`, one of a group of equal ones.
-  std::shared_ptr<Trial> of(const Call& call, std::size_t device, std::uint16_t group,
-                            const device::DeviceBase& base);
+  /// Returns the comparison of `call` on device number `device`, one of a group of equal ones.
+  std::shared_ptr<Comparison> of(const Call& call, std::size_t device, std::uint16_t group,
+                                 const device::DeviceBase& base);
 
  private:
   /// Device, numbers of the kernels, size classes of the grid and the operands.
   using Key = std::vector<std::uint64_t>;
   TimeBook& times_;
   std::mutex mutex_;
-  std::map<Key, std::shared_ptr<Trial>> trials_;
+  std::map<Key, std::shared_ptr<Comparison>> comparisons_;
 };
 
 /// Returns sentences about a choice; nothing if there is only one variant.
