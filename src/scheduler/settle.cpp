@@ -19,9 +19,18 @@ Duration held_by(const Record& record) noexcept {
   return (record.settled_at - record.started - record.times.build) / record.batch_size;
 }
 
+/// Returns how a job that has run came to its device. Another thread may place a job that has not.
+HowPlaced placed(const Record& record) noexcept {
+  const bool is_there = record.place == 1 + record.device;
+  return {.has_moved = is_there && record.runs.chosen == Chosen::idle,
+          .was_trial = is_there && record.runs.chosen == Chosen::trial,
+          .expected = record.has_failed ? Duration::zero() : record.runs.estimate,
+          .taken = held_by(record)};
+}
+
 /// Returns the facts about a job whose state was `from`.
 Settled settled(const Record& record, State from) noexcept {
-  const bool has_run = from == State::running, is_there = record.place == 1 + record.device;
+  const bool has_run = from == State::running;
   return {.id = record.id,
           .number = record.sequence,
           .job = record.name(),
@@ -43,10 +52,7 @@ Settled settled(const Record& record, State from) noexcept {
           .leads_batch = record.leads_batch,
           .has_run = has_run,
           .fell_back = record.has_failed,
-          .placed = {.has_moved = is_there && record.runs.chosen == Chosen::idle,
-                     .was_trial = is_there && record.runs.chosen == Chosen::trial,
-                     .expected = record.has_failed ? Duration::zero() : record.runs.estimate,
-                     .taken = has_run ? held_by(record) : Duration::zero()}};
+          .placed = has_run ? placed(record) : HowPlaced()};
 }
 
 /// Returns the run time of a job that has completed, divided by the least one of its kind; zero: it

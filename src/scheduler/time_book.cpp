@@ -108,7 +108,7 @@ TimeBook::Row* TimeBook::add_row(const Key& key, const Named& named) {
     kernels.job = named.job;
   }
   History& history = kernels.on[key.group];
-  history.kernels = &kernels;
+  if (!history.kernels) history.kernels = &kernels;  // threads read it without the lock
   Row*& listed = history.rows[key.size_class];
   Row& row = rows_[key];
   row.key_ = key;

@@ -37,7 +37,9 @@ struct Growing {
   ScriptedMachine machine;
   ContextPool pool;
   Scheduler scheduler =
-      test::scheduler_on(pool, {}, {.preferences = {{workload_types::custom, Bytes{0}, {"cuda", "vulkan"}}}});
+      test::scheduler_on(pool, {},
+                         {.placement = PlacementMode::table,
+                          .preferences = {{workload_types::custom, Bytes{0}, {"cuda", "vulkan"}}}});
 };
 
 }  // namespace
