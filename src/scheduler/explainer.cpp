@@ -5,9 +5,9 @@
 
 #include "base/internals.hpp"
 #include "base/text.hpp"
+#include "scheduler/comparison.hpp"
 #include "scheduler/explainer.hpp"
 #include "scheduler/plan.hpp"
-#include "scheduler/comparison.hpp"
 
 namespace wye::inline v0 {
 namespace scheduler {
