@@ -96,17 +96,6 @@ Found NextJob::to_run() noexcept {
   return next_to_move();
 }
 
-/// Returns whether no device runs jobs on the processor of a device.
-bool NextJob::is_processor_idle(std::uint16_t place) const noexcept {
-  for (std::uint16_t p = 1; p < places_.size(); ++p) {
-    const Places::Place& other = places_[p];
-    const bool is_busy = (other.is_host ? places_[on_threads] : other).committed > 0;
-    if (is_busy && (p == place || (other.group != places_[place].group && !places_.are_apart(place, p))))
-      return false;
-  }
-  return true;
-}
-
 /// Returns how much slower than at home a group is believed to run the kernels of a line.
 double NextJob::believed_slowness(const Line& line, const Line::Group& group) const noexcept {
   // The library's own workloads have vector code for the CPU: lavapipe takes 40 to 1,000 times as long
@@ -129,14 +118,15 @@ bool NextJob::is_worth_trying(const Line& line, std::uint16_t group, bool is_idl
   const Duration since = here->times->run_since();
   if (here->times->has_run()) return here->time() != Duration::zero() && here->time() <= since / part;
   const Duration limit = is_idle ? since : since / part;
-  return at_home <= limit && believed_slowness(line, *here) * milliseconds(at_home) <= milliseconds(limit);
+  const double expected = believed_slowness(line, *here) * static_cast<double>(at_home.count());
+  return at_home <= limit && expected <= static_cast<double>(limit.count());
 }
 
 /// Returns a job to try on a device with room; none if no trial may run. One runs on each group.
 Found NextJob::next_trial(bool is_idle) noexcept {
   Found found;
   for (std::uint16_t to = 1; to < places_.size() && !found.jobs; ++to) {
-    if (!takes_trials(to) || (is_idle && !is_processor_idle(to))) continue;
+    if (!takes_trials(to) || (is_idle && places_.jobs_on_processor(to) > 0)) continue;
     for (std::uint16_t home = 1; home < places_.size(); ++home)
       lines_.each_at(home, [&](Line& line) {
         if (found.jobs) return;

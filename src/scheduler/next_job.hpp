@@ -78,7 +78,6 @@ class NextJob {
   bool takes_trials(std::uint16_t place) const noexcept {
     return learns_ && takes_of_others(place) && !places_[places_[place].group].runs_trial;
   }
-  bool is_processor_idle(std::uint16_t place) const noexcept;
   double believed_slowness(const Line& line, const Line::Group& group) const noexcept;
   bool is_worth_trying(const Line& line, std::uint16_t group, bool is_idle) const noexcept;
   /// Returns whether a job of a line may be a trial on a device that takes trials.

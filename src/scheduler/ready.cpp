@@ -180,13 +180,17 @@ std::size_t Ready::jobs_per_lane(std::uint16_t place) const noexcept {
   return (jobs + free - 1) / free;
 }
 
+/// Returns why a place takes a job: by time if it is not one of the first places in the order of the table.
+Chosen Ready::chosen_for(const Waiting& job, const Room& room) const noexcept {
+  const bool is_first = room.place == on_threads || places_[room.place].group == lines_.first_group_of(job);
+  return room.chosen == Chosen::by_order && !is_first ? Chosen::by_time : room.chosen;
+}
+
 void Ready::take_place(Waiting& job, const Room& room) noexcept {
   if (job.place != room.place) job.place = room.place;  // otherwise a thread that stages the job may read it
   job.runs.times = row_of(job, room.place);
-  job.runs.chosen = room.chosen;
+  job.runs.chosen = chosen_for(job, room);
   const std::uint16_t group = places_[room.place].group;
-  if (job.runs.chosen == Chosen::by_order && room.place != on_threads && group != lines_.first_group_of(job))
-    job.runs.chosen = Chosen::by_time;
   if (job.runs.chosen == Chosen::trial) places_[group].runs_trial = true;
   const Duration alone = lines_.is_shared(job) && job.waits.line ? job.waits.line->time_on(group)
                          : job.runs.times                        ? job.runs.times->mean()
@@ -321,10 +325,7 @@ Foreseen Ready::foresee(const Waiting& job) noexcept {
       });
     there.wait = before(job).run_time / at_a_time(job);
   }
-  const std::uint16_t taken_by = there.room.place;
-  if (there.room.chosen == Chosen::by_order && taken_by != on_threads &&
-      places_[taken_by].group != lines_.first_group_of(job))
-    there.room.chosen = Chosen::by_time;
+  there.room.chosen = chosen_for(job, there.room);
   return there;
 }
 

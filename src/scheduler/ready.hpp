@@ -115,6 +115,7 @@ class Ready {
 
  private:
   Instant next_due(const Waiting& job) const noexcept;
+  Chosen chosen_for(const Waiting& job, const Room& room) const noexcept;
   std::shared_ptr<Waiting> take_found(const Found& found, bool runs) noexcept;
   std::shared_ptr<Waiting> pop_entry(const Found& found) noexcept;
   template <class Find>

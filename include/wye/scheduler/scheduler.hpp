@@ -178,9 +178,8 @@ struct SchedulerMetrics {
   std::uint64_t memory_waits = 0;  ///< returns of jobs to their queues, because memory was not free
   std::uint64_t moves = 0;   ///< completed jobs that an idle device took from those that waited for others
   std::uint64_t trials = 0;  ///< completed jobs that showed how long their kernels take on a device
-  Duration
-      expected_time{};    ///< sum over the completed jobs whose time was expected: see `Candidate::estimate`
-  Duration taken_time{};  ///< sum of the times that these jobs took, builds not counted
+  Duration expected_time{};  ///< sum of the expected times of completed jobs, if they were known
+  Duration taken_time{};     ///< sum of the times that these jobs took, builds not counted
 };
 
 /// The placement of one job that has settled, as data.
