@@ -19,10 +19,11 @@ constexpr std::size_t most_kept_records = 1024;
 
 /// Returns why the options of a run are wrong, if they are.
 std::optional<Error> option_error(const JobOptions& options, const PlanState& plan) {
-  const std::string_view wrong = !options.on.empty() ? "on"
-                                 : options.fallback  ? "fallback"
-                                 : options.type      ? "type"
-                                                     : "";
+  const std::string_view wrong = !options.on.empty()       ? "on"
+                                 : options.fallback        ? "fallback"
+                                 : options.type            ? "type"
+                                 : !options.prefer.empty() ? "prefer"
+                                                           : "";
   if (wrong.empty()) return std::nullopt;
   return base::invalid(
       base::text("The option '{}' is set for a run of graph '{}'; it is an option of "
@@ -87,6 +88,8 @@ std::shared_ptr<Record> Core::accept(const std::shared_ptr<PlanState>& plan,
 
 std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) {
   if (options.type) base::set_type(job, *options.type);
+  if (auto wrong = parts_.placer.find_preference_error(options.prefer); wrong && !job.error())
+    job = Job::failed(std::string(job.name()), job.type(), *std::move(wrong));
   auto record = std::allocate_shared<Record>(base::BlockAllocator<Record>(*records_), shared_from_this(),
                                              std::move(job));
   const Job& kept = record->job;
@@ -99,6 +102,8 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
   record->has_own_limits = !options.start_by.is_never() || options.time_limit;
   record->size = flight::size_of(kept);
   record->row = &preferred(kept.type(), record->size);
+  if (!options.prefer.empty() && !kept.error())
+    record->row = &parts_.placer.preferring(*record->row, options.prefer);
   for (std::size_t c = 0; c < kept.size(); ++c) {
     for (const Operand& operand : kept[c].arguments()) {
       record->borrows |= flight::borrows_memory(operand);

@@ -53,9 +53,9 @@ Result<void> Runner::begin_batch(Record& leader, flight::Flight& attempt) {
 template <class F>
 void Runner::each_member(Record& leader, F f) noexcept {
   for (Record* member = std::exchange(leader.batch, nullptr); member;) {
-    const auto keep = std::static_pointer_cast<Record>(std::move(member->self_listed));
+    const auto keep = std::static_pointer_cast<Record>(std::move(member->listed.self));
     member = member->next_in_batch();
-    keep->next_listed = nullptr;
+    keep->listed.next = nullptr;
     keep->run_by = this_thread();
     f(*keep);
   }

@@ -20,6 +20,7 @@ void append_once(std::string& text, const std::string& sentence) {
 
 /// Returns why a device comes before another one, as the end of a sentence.
 std::string order_of(const Row& row, std::size_t first, std::size_t then) {
+  if (row.is_preferred(first) && !row.is_preferred(then)) return "is preferred by the job.";
   if (row.choices[then].backend == row.choices[first].backend) return "has the same backend and comes first.";
   return base::text("comes first for {} work of {} and more.", row.type.name, to_string(row.at_least));
 }
@@ -226,6 +227,7 @@ std::string Explainer::placement_reason(const Record& record) const {
   if (record.extras && record.extras->plan) return reason_of(*record.extras->plan);
   if (!record.on().empty()) return base::text("The job requests '{}'.", record.on());
   if (record.row->devices.size() == 1) return base::text("'{}' is the only device.", info.id);
+  const bool is_preferred = record.row->is_preferred(record.device);
   for (const Decision& decision : record.decisions) {
     if (decision.verdict == Candidate::Verdict::ran) break;
     if (decision.code == RefusalCode::busy) {
@@ -243,6 +245,7 @@ std::string Explainer::placement_reason(const Record& record) const {
     }
     text += base::text("{} refused: {} ", pool_.fleet().info(decision.device).id, describe(record, decision));
   }
+  if (is_preferred) return text + base::text("The job prefers '{}'.", record.row->prefer);
   const std::string work = base::text("{} work of {}", record.job.type().name, to_string(record.size));
   const std::string absent = absent_backends(record);
   if (!absent.empty()) return text + base::text("'{}' is next for {}: {}.", info.backend, work, absent);

@@ -18,6 +18,7 @@ Line* Lines::find(const Waiting& job) noexcept {
   if (!is_shared(job)) return &of_places_[job.line];
   const Kind kind{.kernels = job.kernels,
                   .movable = job.movable,
+                  .preferred = job.preferred,
                   .size_class = size_class(job.size.count),
                   .line = job.line};
   const auto known = shared_.find(kind);
@@ -31,8 +32,12 @@ Line* Lines::find(const Waiting& job) noexcept {
   }
   try {
     Line line;
+    line.prefers = job.preferred != 0;
     const auto add = [&](std::uint16_t group) {
-      if (!line.of(group)) line.groups.push_back({group, times_.row(job.kind(group), job.named)});
+      if (line.of(group)) return;
+      const bool is_preferred = group <= 64 && (job.preferred >> (group - 1) & 1) != 0;
+      line.groups.push_back(
+          {.number = group, .times = times_.row(job.kind(group), job.named), .is_preferred = is_preferred});
     };
     add(line.home = first_group_of(job));
     for (std::uint16_t p = 1; p < places_.size(); ++p)
@@ -83,7 +88,8 @@ void Lines::find_home(Line& line) noexcept {
   for (const Line::Group& one : line.groups) {
     const Duration time = one.time();
     const bool is_known = time != Duration::zero();
-    const bool is_better = !best || (is_known && (best->time() == Duration::zero() || time < best->time()));
+    bool is_better = !best || (is_known && (best->time() == Duration::zero() || time < best->time()));
+    if (best && one.is_preferred != best->is_preferred) is_better = one.is_preferred;
     if (!is_better || !takes_jobs(one.number)) continue;
     best = &one;
     if (!is_known && best == &line.groups.front()) break;

@@ -30,6 +30,7 @@ struct Line {
     std::uint16_t number = 0;        ///< the place of its first device
     TimeBook::Row* times = nullptr;  ///< of the kind there; null: they cannot be kept
     Duration estimate{};             ///< that follows from other sizes; zero: none
+    bool is_preferred = false;
     /// Returns the expected time of a job that has its processor alone; zero: it is not known.
     Duration time() const noexcept {
       const Duration mean = times ? times->mean() : Duration::zero();
@@ -47,6 +48,7 @@ struct Line {
   std::size_t held = 0;             ///< jobs that left `jobs` and return once fewer jobs of their tag run
   std::vector<Group> groups;        ///< of a shared line: in the order of the table
   std::uint16_t home = on_threads;  ///< the group, of these, whose devices take its jobs
+  bool prefers = false;             ///< some of these, which are its home while they take jobs
 
   bool is_shared() const noexcept { return !groups.empty(); }
   const Group* of(std::uint16_t group) const noexcept {
@@ -74,8 +76,8 @@ struct Line {
 
 /// Keeps one line for each place, and a shared one for each kind of jobs that devices of several
 /// places may run. A shared line has a *home*: the group with the least expected time of a job, or the
-/// first group in the order of the table while its time is not known. Groups of which all devices
-/// refuse jobs come last.
+/// first group in the order of the table while its time is not known. Groups that its jobs do not prefer
+/// come later, and those of which all devices refuse jobs last.
 /// Threads: under the mutex of its scheduler.
 class Lines {
  public:
@@ -125,14 +127,15 @@ class Lines {
   struct Kind {
     std::uint64_t kernels = 0;
     std::uint64_t movable = 0;
+    std::uint64_t preferred = 0;
     std::uint32_t size_class = 0;
     std::uint16_t line = 0;
     friend bool operator==(const Kind&, const Kind&) = default;
   };
   struct Hash {
     std::size_t operator()(const Kind& kind) const noexcept {
-      return static_cast<std::size_t>(
-          combine(combine(kind.kernels, kind.movable), std::uint64_t{kind.size_class} << 16 | kind.line));
+      return static_cast<std::size_t>(combine(combine(combine(kind.kernels, kind.movable), kind.preferred),
+                                              std::uint64_t{kind.size_class} << 16 | kind.line));
     }
   };
   void find_home(Line& line) noexcept;

@@ -86,10 +86,26 @@ std::vector<Choice> find_groups(std::vector<Choice> devices, PlacementMode mode)
 }
 
 Move decide_move(const Wait& wait, Duration run) noexcept {
-  if (wait.run == Duration::zero()) return wait.is_long() ? Move::first : Move::none;
+  if (wait.run == Duration::zero()) return wait.is_long() && !wait.until_start ? Move::first : Move::none;
   if (run == Duration::zero()) return Move::none;
-  if (run < wait.run + wait.run / wait.devices) return Move::first;
-  return run < wait.run + wait.before / wait.devices ? Move::last : Move::none;
+  const Duration after_start = wait.until_start ? Duration::zero() : wait.run;
+  const Duration before = wait.until_start ? wait.before - wait.run : wait.before;
+  if (run < after_start + wait.run / wait.devices) return Move::first;
+  return run < after_start + before / wait.devices ? Move::last : Move::none;
+}
+
+bool names(std::string_view prefer, const Choice& device) noexcept {
+  return prefer == device.id || prefer == device.backend || (prefer == "gpu" && device.is_gpu());
+}
+
+Row preferring(const Row& row, std::string_view prefer) {
+  Row made = row;
+  made.prefer = prefer;
+  for (std::size_t d = 0; d < std::min<std::size_t>(row.choices.size(), 64); ++d)
+    if (names(prefer, row.choices[d])) made.preferred |= std::uint64_t{1} << d;
+  std::stable_partition(made.devices.begin(), made.devices.end(),
+                        [&](std::size_t d) { return made.is_preferred(d); });
+  return made;
 }
 
 std::vector<std::size_t> order(std::span<const Choice> devices, const Preference& row) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ struct Choice {
   bool is_host = false;   ///< its jobs run on wye's threads
   AdapterType type = AdapterType::other;
   std::string_view name = {};     ///< of the device
+  std::string_view id = {};       ///< "cuda:0"
   const void* silicon = nullptr;  ///< its processor
   std::size_t equal = 0;          ///< the first device of the same backend, type and name
   bool has_equals = false;        ///< other devices are equal
@@ -44,6 +46,7 @@ struct Wait {
   std::uint32_t devices = 1;  ///< that run them
   std::size_t jobs = 0;       ///< that wait there
   std::size_t may_stage = 0;  ///< further jobs that may be staged there
+  bool until_start = false;   ///< the job would be moved only if it completes before it could start there
   bool is_long() const noexcept { return jobs > may_stage; }
 };
 enum class Move : std::uint8_t {
@@ -64,6 +67,12 @@ std::vector<std::size_t> order(std::span<const Choice> devices, const Preference
 struct Row : Preference {
   std::vector<std::size_t> devices = {};
   std::span<const Choice> choices = {};  ///< the properties of all devices, by index
+  std::string prefer = {};               ///< `JobOptions::prefer`: the devices that it names come first
+  std::uint64_t preferred = 0;           ///< bit `d`: device `d` is one of these
+
+  bool is_preferred(std::size_t device) const noexcept {
+    return device < 64 && (preferred >> device & 1) != 0;
+  }
 
   /// Returns the place of the first device that is equal to a device.
   std::uint16_t group_of(std::size_t device) const noexcept {
@@ -71,11 +80,17 @@ struct Row : Preference {
   }
 };
 
+/// Returns whether `JobOptions::prefer` names a device.
+bool names(std::string_view prefer, const Choice& device) noexcept;
+/// Returns a row whose first devices are those that `prefer` names. Throws: std::bad_alloc.
+Row preferring(const Row& row, std::string_view prefer);
+
 /// The first device that may run a job.
 struct Home {
   std::size_t device = 0;
-  bool is_shared = false;     ///< equal devices may run it too, and those of `movable`
-  std::uint64_t movable = 0;  ///< bit `d`: device `d`, which is not equal, can run it
+  bool is_shared = false;       ///< equal devices may run it too, and those of `movable`
+  std::uint64_t movable = 0;    ///< bit `d`: device `d`, which is not equal, can run it
+  std::uint64_t preferred = 0;  ///< as that of the row; 0 if the first device is not one of these
 };
 /// Returns the home of a job whose first device is `first`, which has lanes. `can_run(d)`: device `d`
 /// can run the job.
@@ -83,6 +98,10 @@ template <class CanRun>
 Home home_at(const Row& row, std::size_t first, CanRun can_run) {
   const Choice& choice = row.choices[first];
   Home home{.device = first};
+  const bool is_preferred = row.is_preferred(first);
+  for (const std::size_t device : row.devices)  // a job may prefer one of several equal devices
+    if (is_preferred && row.choices[device].equal == choice.equal && !row.is_preferred(device)) return home;
+  if (is_preferred) home.preferred = row.preferred;
   if (choice.others != 0)
     for (const std::size_t device : row.devices)
       if (device < 64 && (choice.others >> device & 1) != 0 && can_run(device))

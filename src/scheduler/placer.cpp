@@ -49,6 +49,7 @@ void Placer::add_table() {
                        .is_host = info.features.has(Feature::host_memory),
                        .type = info.type,
                        .name = info.name,
+                       .id = info.id,
                        .silicon = &pool_.fleet().silicon(pool_.fleet().processor_of(d))});
   }
   auto made = std::make_unique<const Table>(preferences_, std::move(choices), mode_);
@@ -165,6 +166,25 @@ bool Placer::reconsider(Candidates& job) const {
     return true;
   }
   return false;
+}
+
+std::optional<Error> Placer::find_preference_error(std::string_view prefer) const {
+  if (prefer.empty() || prefer == "gpu") return std::nullopt;
+  std::vector<const AdapterInfo*> there;
+  for (const AdapterInfo& info : pool_.adapters()) {
+    if (info.id == prefer || info.backend == prefer) return std::nullopt;
+    if (info.usable) there.push_back(&info);
+  }
+  return device::not_found(prefer, there).with_context("in JobOptions::prefer");
+}
+
+const Row& Placer::preferring(const Row& row, std::string_view prefer) {
+  const base::Lock lock = base::lock_soon(mutex_);
+  const std::pair key(&row, std::string(prefer));
+  const auto known = preferring_.find(key);
+  return known != preferring_.end()
+             ? known->second
+             : preferring_.emplace(key, scheduler::preferring(row, prefer)).first->second;
 }
 
 std::optional<Error> Placer::find_target_error(std::string_view on) const {

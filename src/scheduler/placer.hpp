@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -58,6 +60,11 @@ class Placer {
   bool reconsider(Candidates& job) const;
   /// Returns why no device of the pool is named `on`; nothing if one is.
   std::optional<Error> find_target_error(std::string_view on) const;
+  /// Returns why `JobOptions::prefer` names no adapter, usable or not; nothing if it does.
+  std::optional<Error> find_preference_error(std::string_view prefer) const;
+  /// Returns a row with the devices first that `prefer` names; it lives as long as `row`. Throws:
+  /// std::bad_alloc.
+  const Row& preferring(const Row& row, std::string_view prefer);
 
   /// Notes that the device of a decision has run a job. The decisions about devices after it are made
   /// on request (`pass`), unless the job requests a device or uses memory of one.
@@ -89,7 +96,8 @@ class Placer {
   Blame blame_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<const Table>> tables_;  // jobs refer to their rows
-  std::atomic<const Table*> table_{nullptr};          // the last one
+  std::map<std::pair<const Row*, std::string>, Row> preferring_;
+  std::atomic<const Table*> table_{nullptr};  // the last one
 };
 
 /// Returns why the device that comes first for a job was passed over for the device that took the job.

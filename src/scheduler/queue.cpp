@@ -187,10 +187,10 @@ void Queue::take_batch_locked(Record& leader) noexcept {
     next->runs.committed = leader.runs.committed;
     next->runs.share = leader.runs.share;
     Record* const member = next.get();
-    member->self_listed = std::move(next);
-    member->next_listed = nullptr;
+    member->listed.self = std::move(next);
+    member->listed.next = nullptr;
     if (last)
-      last->next_listed = member;
+      last->listed.next = member;
     else
       leader.batch = member;
     last = member;

@@ -67,18 +67,18 @@ void Ready::push(std::shared_ptr<Waiting> job) {
 
 void Ready::push_returned(std::shared_ptr<Waiting> job) noexcept {
   Waiting* const last = job.get();
-  last->self_listed = std::move(job);
+  last->listed.self = std::move(job);
   *last_returned_ = last;
-  last_returned_ = &last->next_listed;
+  last_returned_ = &last->listed.next;
   entries_.add_returned(1);
 }
 
 std::shared_ptr<Waiting> Ready::pop_returned() noexcept {
   Waiting* const returned = first_returned_;
-  first_returned_ = std::exchange(returned->next_listed, nullptr);
+  first_returned_ = std::exchange(returned->listed.next, nullptr);
   if (!first_returned_) last_returned_ = &first_returned_;
   entries_.add_returned(-1);
-  return std::move(returned->self_listed);
+  return std::move(returned->listed.self);
 }
 
 /// Removes the entry of a job that was found.
@@ -224,17 +224,17 @@ void Ready::hold(std::shared_ptr<Waiting> job) noexcept {
   job->waits.is_held = true;
   ++job->waits.line->held;
   Waiting* const last = job.get();
-  last->self_listed = std::move(job);
-  last->next_listed = nullptr;
+  last->listed.self = std::move(job);
+  last->listed.next = nullptr;
   *tag.last_held = last;
-  tag.last_held = &last->next_listed;
+  tag.last_held = &last->listed.next;
 }
 
 std::shared_ptr<Waiting> Ready::take_held(TagState& tag) noexcept {
   while (Waiting* const first = tag.first_held) {
-    tag.first_held = std::exchange(first->next_listed, nullptr);  // it may be listed as returned next
+    tag.first_held = std::exchange(first->listed.next, nullptr);  // it may be listed as returned next
     if (!tag.first_held) tag.last_held = &tag.first_held;
-    std::shared_ptr<Waiting> job = std::move(first->self_listed);
+    std::shared_ptr<Waiting> job = std::move(first->listed.self);
     if (!std::exchange(job->waits.is_held, false)) continue;  // it has left
     --job->waits.line->held;
     return job;

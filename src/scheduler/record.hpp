@@ -205,7 +205,7 @@ struct Record : Waiting, Candidates, Active, Verdict, std::enable_shared_from_th
   }
   /// Returns the next job of its batch, which begins with the job that leads it; null if it is the
   /// last one.
-  Record* next_in_batch() const noexcept { return batch ? batch : static_cast<Record*>(next_listed); }
+  Record* next_in_batch() const noexcept { return batch ? batch : static_cast<Record*>(listed.next); }
   bool advance(State from, State to) noexcept { return state.compare_exchange_strong(from, to); }
   /// Returns the completion of this record, which another one follows; null if this one has
   /// settled.

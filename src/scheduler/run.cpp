@@ -87,7 +87,7 @@ Progress Runner::run(Record& record, bool detaches, Instant& now) noexcept {
 }
 
 std::uint16_t Runner::line_of(Record& record) const {
-  record.movable = 0;
+  record.movable = record.preferred = 0;
   if (record.plan_run) {
     const auto& segments = record.plan_run->snapshot->compiled->segments;
     const auto uses_host = [&](const Segment& segment) {
@@ -105,6 +105,7 @@ std::uint16_t Runner::line_of(Record& record) const {
   if (is_left && choices[home->device].is_host) return on_threads;
   if (!home->is_shared || is_left) return static_cast<std::uint16_t>(1 + home->device);
   record.movable = home->movable;
+  record.preferred = home->preferred;
   return shared_line(parts_.pool->fleet().limit(), group);
 }
 

@@ -67,6 +67,15 @@ struct Choosing {
   double part = 1;                 ///< of the time until it settled, that it had the processor
 };
 
+struct Waiting;
+
+/// A job in a list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of
+/// a batch.
+struct Listed {
+  Waiting* next = nullptr;
+  std::shared_ptr<Waiting> self;  ///< while it is in one of these lists
+};
+
 /// A job as `Ready` keeps it.
 /// Threads: the state changes by compare-and-swap. The members up to `may_share` are set before the
 ///          job is ready; the others are under the mutex of the scheduler.
@@ -79,9 +88,10 @@ struct Waiting {
   std::uint16_t line = on_threads;  ///< of the places that it waits for
   /// It runs here, or is staged here. `on_threads` while it waits in a line of several devices.
   std::uint16_t place = on_threads;
-  std::uint64_t sequence = 0;  ///< in the order of submission
-  std::uint64_t kernels = 0;   ///< `number_of_kernels`
-  std::uint64_t movable = 0;   ///< bit `d`: device `d`, which is not of its line, can run it too
+  std::uint64_t sequence = 0;   ///< in the order of submission
+  std::uint64_t kernels = 0;    ///< `number_of_kernels`
+  std::uint64_t movable = 0;    ///< bit `d`: device `d`, which is not of its line, can run it too
+  std::uint64_t preferred = 0;  ///< bit `d`: it prefers device `d`; 0: it prefers none
   TimeBook::Named named;
   Bytes size;  ///< of its operands
   Instant submitted{};
@@ -90,10 +100,7 @@ struct Waiting {
   InLine waits;
   Choosing runs;
   TagState* tag_state = nullptr;  ///< null: nothing depends on its tag
-  /// Its list: of jobs that wait for the limit of their tag, of returned jobs, or of the members of
-  /// a batch.
-  Waiting* next_listed = nullptr;
-  std::shared_ptr<Waiting> self_listed;  ///< while it is in one of these lists
+  Listed listed;
 
   /// Returns its kind on a group of equal devices.
   TimeBook::Key kind(std::uint16_t group) const noexcept {

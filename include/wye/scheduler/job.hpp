@@ -131,6 +131,10 @@ struct JobOptions {
   std::optional<Duration> time_limit = std::nullopt;
   std::optional<Fallback> fallback = std::nullopt;  ///< unset: `SchedulerOptions::fallback`
   std::string_view on = {};  ///< restricts to an adapter ("vulkan:0") or a backend ("vulkan")
+  /// Prefers an adapter, a backend, or each "gpu", which names no driver that runs on the CPU. The job runs
+  /// there, unless each of these devices refuses it or fails, or another device is expected to complete it
+  /// before one of these could start it.
+  std::string_view prefer = {};
   std::optional<WorkloadType> type = std::nullopt;  ///< replaces the type of the job
   std::string_view tag = {};                        ///< shown in errors, explanations and the log
   /// The job starts after these jobs of the same runtime have completed, in addition to those that
