@@ -2,6 +2,7 @@
 #include <wye/wye.hpp>
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,7 +26,9 @@ struct Rig {
     options.batch_limit = 1;
     scheduler.emplace(test::scheduler_on(pool, devices, std::move(options)));
   }
-  Ticket submit(const JobOptions& options) { return scheduler->submit(kernel(value, 1.0f), options); }
+  Ticket submit(const JobOptions& options) {
+    return scheduler->submit(kernel(values.emplace_back(1, 1.0f), 1.0f), options);
+  }
   /// Runs a job, which takes a time, on one of the devices. Returns its id.
   std::string run(const JobOptions& options, Duration took = 1ms) {
     Ticket ticket = submit(options);
@@ -44,7 +47,7 @@ struct Rig {
                                                                        Features{}, std::uint8_t{0}, "B")};
   ContextPool pool = test::pool_of(devices, {.lanes_per_device = 1, .clock = &clock});
   Kernel<ReadWrite<float>, float> kernel = test::host_scale();
-  std::vector<float> value{1.0f};
+  std::deque<std::vector<float>> values;  // each job has its own, so they wait for no other job
   std::optional<Scheduler> scheduler;
 };
 
@@ -93,8 +96,8 @@ TEST_CASE("a job leaves the device that it prefers only if another one completes
   for (int i = 0; i < 2; ++i) tickets.push_back(rig.submit({.prefer = "vulkan"}));
   await([&] { return rig.devices[1]->held() == 1; });
   CHECK(rig.devices[0]->held() == 0);  // it would complete the second one after 20 ms; it starts after 10
-  for (int i = 0; i < 3; ++i) tickets.push_back(rig.submit({.prefer = "vulkan"}));
-  await([&] { return rig.devices[0]->held() == 1; });  // the last one would start after 40 ms
+  for (int i = 0; i < 5; ++i) tickets.push_back(rig.submit({.prefer = "vulkan"}));
+  await([&] { return rig.devices[0]->held() == 1; });  // the last one would start after 60 ms
   for (const Scripted& device : rig.devices) device->release();
   for (Ticket& ticket : tickets) CHECK(ticket.wait());
   CHECK(rig.scheduler->metrics().moves >= 1);
@@ -126,8 +129,9 @@ TEST_CASE("a preference that names no adapter is an error", "[scheduler][prefer]
   REQUIRE_FALSE(outcome);
   CHECK(outcome.error() == Errc::not_found);
   CHECK(outcome.error().sentence().find("'tpu'") != std::string::npos);
-  const auto estimated = rig.scheduler->estimate(rig.kernel(rig.value, 1.0f), {.prefer = "tpu"});
+  const auto estimated = rig.scheduler->estimate(rig.kernel(rig.values.back(), 1.0f), {.prefer = "tpu"});
   REQUIRE_FALSE(estimated);
-  CHECK(rig.scheduler->estimate(rig.kernel(rig.value, 1.0f), {.prefer = "vulkan"})->candidates[0].device ==
-        "vulkan:0");
+  CHECK(rig.scheduler->estimate(rig.kernel(rig.values.back(), 1.0f), {.prefer = "vulkan"})
+            ->candidates[0]
+            .device == "vulkan:0");
 }
