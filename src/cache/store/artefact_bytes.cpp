@@ -4,8 +4,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/byte_fields.hpp"
 #include "base/checksum.hpp"
-#include "cache/store/byte_fields.hpp"
 
 namespace wye::inline v0::cache {
 
@@ -94,7 +94,7 @@ void payload_of_driver(Fields& fields, Record& driver) {
 }
 
 std::vector<std::byte> seal(const RecordKind& kind, const Digest& key, std::span<const std::byte> payload) {
-  ByteWriter header;
+  base::ByteWriter header;
   header.bytes(std::as_bytes(std::span(kind.magic)));
   header.number(kind.format);
   header.bytes(key.bytes);
@@ -116,7 +116,7 @@ std::optional<std::span<const std::byte>> unseal(const RecordKind& kind, const D
   const auto payload = bytes.subspan(header_bytes + checksum_bytes);
   if (!std::ranges::equal(base::checksum(header, payload), sum)) return std::nullopt;
 
-  ByteReader in(header);
+  base::ByteReader in(header);
   if (!std::ranges::equal(in.take(magic_bytes), std::as_bytes(std::span(kind.magic)))) return std::nullopt;
   if (in.number() != kind.format) return std::nullopt;
   if (!std::ranges::equal(in.take(key.bytes.size()), key.bytes)) return std::nullopt;
@@ -127,7 +127,7 @@ std::optional<std::span<const std::byte>> unseal(const RecordKind& kind, const D
 }  // namespace
 
 std::vector<std::byte> encode(const device::Artefact& artefact) {
-  ByteWriter out;
+  base::ByteWriter out;
   payload(out, artefact);
   return seal(kernel_record, artefact.key, out.take());
 }
@@ -135,7 +135,7 @@ std::vector<std::byte> encode(const device::Artefact& artefact) {
 std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const Digest& key) {
   const auto record = unseal(kernel_record, key, bytes);
   if (!record) return std::nullopt;
-  ByteReader in(*record);
+  base::ByteReader in(*record);
   device::Artefact artefact;
   payload(in, artefact);
   if (!in.at_end() || artefact.passing.size() != artefact.schema.slots.size()) return std::nullopt;
@@ -144,7 +144,7 @@ std::optional<device::Artefact> decode(std::span<const std::byte> bytes, const D
 }
 
 std::vector<std::byte> encode(const DriverRecord& driver, const Digest& key) {
-  ByteWriter out;
+  base::ByteWriter out;
   payload_of_driver(out, driver);
   return seal(driver_record, key, out.take());
 }
@@ -152,7 +152,7 @@ std::vector<std::byte> encode(const DriverRecord& driver, const Digest& key) {
 std::optional<DriverRecord> decode_driver(std::span<const std::byte> bytes, const Digest& key) {
   const auto record = unseal(driver_record, key, bytes);
   if (!record) return std::nullopt;
-  ByteReader in(*record);
+  base::ByteReader in(*record);
   DriverRecord driver;
   payload_of_driver(in, driver);
   if (!in.at_end()) return std::nullopt;

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_fields.hpp"
 #include "base/checksum.hpp"
-#include "cache/store/byte_fields.hpp"
 
 namespace wye::inline v0::cache {
 
@@ -38,7 +38,7 @@ struct BuildMarks::Mark {
   /// Returns the bytes: magic, key, fields, a checksum of these, zeros. A damaged mark must not
   /// count as a death.
   std::array<std::byte, mark_bytes> bytes_for(const Digest& what) const {
-    ByteWriter out;
+    base::ByteWriter out;
     out.bytes(std::as_bytes(std::span(mark_magic)));
     out.bytes(what.bytes);
     out.number(deaths.interrupted, 1);
@@ -72,7 +72,7 @@ Result<std::optional<BuildMarks::Mark>> BuildMarks::read(const Digest& what) con
   std::array<std::byte, mark_bytes> bytes{};
   auto got = file_.read(mark_place(what), bytes);
   if (!got) return std::move(got).error();
-  ByteReader in(std::span(std::as_const(bytes)).subspan(deaths_at));
+  base::ByteReader in(std::span(std::as_const(bytes)).subspan(deaths_at));
   Mark mark;
   base::Crash crash;
   in.number(mark.deaths.interrupted, 1);

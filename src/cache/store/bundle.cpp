@@ -4,10 +4,10 @@
 #include <cstring>
 #include <span>
 
+#include "base/byte_fields.hpp"
 #include "base/checksum.hpp"
 #include "base/text.hpp"
 #include "cache/store/artefact_bytes.hpp"
-#include "cache/store/byte_fields.hpp"
 
 namespace wye::inline v0::cache {
 
@@ -34,7 +34,7 @@ Result<Bundle> Bundle::open(const std::string& path) {
   if (!got) return got.error();
   if (*got != title.size() || std::memcmp(title.data(), bundle_magic.data(), bundle_magic.size()) != 0)
     return damaged_bundle(path, "is no bundle");
-  ByteReader sizes(std::span(std::as_const(title)).subspan(bundle_magic.size()));
+  base::ByteReader sizes(std::span(std::as_const(title)).subspan(bundle_magic.size()));
   const std::uint64_t version = sizes.number();
   if (version != bundle_version)
     return Error(Errc::unsupported,
@@ -55,7 +55,7 @@ Result<Bundle> Bundle::open(const std::string& path) {
 
   Bundle bundle(std::move(*file), path);
   bundle.entries_.resize(static_cast<std::size_t>(count));
-  ByteReader in(lines);
+  base::ByteReader in(lines);
   for (std::size_t i = 0; i < bundle.entries_.size(); ++i) {
     Entry& entry = bundle.entries_[i];
     in.bytes(entry.key.bytes);
@@ -70,7 +70,7 @@ Result<Bundle> Bundle::open(const std::string& path) {
 }
 
 Result<void> Bundle::write(const std::string& path, const std::map<Digest, std::vector<std::byte>>& records) {
-  ByteWriter head;
+  base::ByteWriter head;
   head.bytes(std::as_bytes(std::span(bundle_magic)));
   head.number(bundle_version);
   head.number(records.size());

@@ -1,5 +1,6 @@
 #pragma once
-/// Fields of this room's files, the same on every machine.
+/// Fields of files, the same on every machine.
+#include <wye/base/clock.hpp>
 #include <wye/base/extent.hpp>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace wye::inline v0::cache {
+namespace wye::inline v0::base {
 
 /// Appends fields: numbers in little endian, texts and lists after their length. `ByteReader` has
 /// the same functions, so that one template describes a record for both.
@@ -32,6 +33,7 @@ class ByteWriter {
   void word(Enum value, Enum) {
     number(value, 1);
   }
+  void duration(Duration value) { number(value.count()); }
   void extent(const Extent3& value) {
     number(value.x);
     number(value.y);
@@ -92,6 +94,7 @@ class ByteReader {
     if (read > static_cast<std::uint8_t>(last)) good_ = false;
     value = good_ ? static_cast<Enum>(read) : Enum{};
   }
+  void duration(Duration& value) { value = Duration(static_cast<Duration::rep>(number())); }
   void extent(Extent3& value) {
     number(value.x);
     number(value.y);
@@ -113,4 +116,4 @@ class ByteReader {
   bool good_ = true;
 };
 
-}  // namespace wye::cache
+}  // namespace wye::base
