@@ -23,6 +23,7 @@
 #include "cache/store/artefact_store.hpp"
 #include "cache/store/bundle.hpp"
 #include "cache/store/directory_store.hpp"
+#include "cache/store/driver_records.hpp"
 #include "cache/store/driver_tier.hpp"
 #include "cache/table.hpp"
 #include "device/provider.hpp"
@@ -72,6 +73,7 @@ class Cache final : public device::ExecutableProvider,
                                       const std::shared_ptr<device::DeviceBase>& device,
                                       Instant until) override;
   bool await_builds(Instant until) override;
+  device::DriverRecords* driver_records() noexcept override { return records_ ? &*records_ : nullptr; }
   Result<device::Provided> provide(const KernelDescription& description,
                                    const std::shared_ptr<device::DeviceBase>& device, Instant until);
   Bytes reclaim(const device::DeviceBase& device, Bytes wanted) override;
@@ -185,6 +187,7 @@ class Cache final : public device::ExecutableProvider,
   const std::shared_ptr<base::Journal> journal_;
   base::Subscription build_sink_;
   const std::unique_ptr<ArtefactStore> store_;  ///< null without one
+  std::optional<StoredDriverRecords> records_;  ///< in `store_`, if there is one
   const std::unique_ptr<DriverTier> drivers_;   ///< likewise
   const std::shared_ptr<const DirectoryStore> directory_;
   const std::vector<Bundle> bundles_;

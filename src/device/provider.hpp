@@ -13,8 +13,16 @@
 #include "base/digest.hpp"
 #include "device/artefact.hpp"
 #include "device/device.hpp"
+#include "device/driver_records.hpp"
 
 namespace wye::inline v0::device {
+
+/// Digests of the name of a kernel, its parameters and its sources: a kernel that is made again has the
+/// same ones. The code of functions of the application cannot be digested.
+struct ProgramDigests {
+  Digest in_process;  ///< functions count by their type, an address
+  Digest stored;      ///< without these: equal in every process
+};
 
 /// The source of executables: a kernel of the kernel room.
 /// Threads: thread-safe.
@@ -30,10 +38,7 @@ class Program {
   virtual const ParamSchema& schema() const noexcept = 0;
   /// Returns a number that differs for every program of this process.
   virtual std::uint64_t id() const noexcept = 0;
-  /// Returns a digest of its name, its parameters and its sources: a kernel that is made again has
-  /// the same one. Functions of the application count by their type, because their code cannot be
-  /// digested.
-  virtual const Digest& digest() const noexcept = 0;
+  virtual const ProgramDigests& digests() const noexcept = 0;
   /// Returns a bit for each parameter that has a leading index (`Kernel::Options::batchable`); 0:
   /// there is none.
   virtual std::uint32_t batchable() const noexcept { return 0; }
@@ -99,6 +104,8 @@ class ExecutableProvider {
   /// Waits until the builds whose callers timed out have ended, and their threads too. Returns
   /// false if `until`, of the steady clock, passes first.
   virtual bool await_builds(Instant) { return true; }
+  /// Returns the storage for facts about drivers, which lives as long; null without one.
+  virtual DriverRecords* driver_records() noexcept { return nullptr; }
 };
 
 /// Observes which programs are used on which devices.

@@ -52,9 +52,13 @@ std::uint64_t type_of(const T& object) noexcept {
 }
 
 /// Returns the digest of a source with a key, which is the same in later programs of the same source.
-Digest lasting_digest(const Digest& key, const device::Artefact* ready) {
-  if (ready && ready->host) return function_digest("host", type_of(*ready->host), ready->tile);
-  if (ready && ready->native) return function_digest("native", type_of(*ready->native), ready->tile);
+/// `counts_type`: of a function, its type in this process is a part of it.
+Digest lasting_digest(const Digest& key, const device::Artefact* ready, bool counts_type) {
+  const auto of = [&](std::string_view language, const auto& function) {
+    return function_digest(language, counts_type ? type_of(function) : 0, ready->tile);
+  };
+  if (ready && ready->host) return of("host", *ready->host);
+  if (ready && ready->native) return of("native", *ready->native);
   return key;
 }
 
@@ -96,10 +100,13 @@ Result<std::shared_ptr<const KernelProgram>> KernelProgram::make(std::string nam
     program->given_ = sources;
     program->declared_ = program->schema_;
   }
-  std::vector<Digest> digests;
-  for (const Prepared& source : program->sources_)
-    digests.push_back(lasting_digest(source.key, source.ready.get()));
-  program->digest_ = kernel_digest(program->name_, program->schema_, digests);
+  const auto digest = [&](bool counts_types) {
+    std::vector<Digest> digests;
+    for (const Prepared& source : program->sources_)
+      digests.push_back(lasting_digest(source.key, source.ready.get(), counts_types));
+    return kernel_digest(program->name_, program->schema_, digests);
+  };
+  program->digests_ = {.in_process = digest(true), .stored = digest(false)};
   program->take_names();  // last: digests contain the schema as declared
   return std::shared_ptr<const KernelProgram>(std::move(program));
 }

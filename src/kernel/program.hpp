@@ -39,7 +39,7 @@ class KernelProgram final : public device::Program {
   const std::string& name_string() const noexcept { return name_; }
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
-  const Digest& digest() const noexcept override { return digest_; }
+  const device::ProgramDigests& digests() const noexcept override { return digests_; }
   std::uint32_t batchable() const noexcept override { return batchable_; }
   bool has_short_loops() const noexcept override { return has_short_loops_; }
   bool names_adapters() const noexcept override { return !adapters_.empty(); }
@@ -154,7 +154,7 @@ class KernelProgram final : public device::Program {
   std::string name_;
   ParamSchema schema_;
   std::uint64_t id_;
-  Digest digest_;
+  device::ProgramDigests digests_;
   std::uint32_t batchable_ = 0;
   bool has_short_loops_ = false;
   std::vector<AdapterType> adapters_;  ///< that run it; empty: all

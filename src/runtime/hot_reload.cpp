@@ -108,9 +108,9 @@ void HotReload::check(Watched& watched, const kernel::KernelProgram& program, co
   else if (watched.files.empty())
     watched.files = program.files();
 
-  std::string contents = now ? (*now)->digest().hex() : now.error().describe();
+  std::string contents = now ? (*now)->digests().in_process.hex() : now.error().describe();
   if (watched.contents == contents) return;
-  const bool same = now && (*now)->digest() == kernel_of(program.current()).digest();
+  const bool same = now && (*now)->digests().in_process == kernel_of(program.current()).digests().in_process;
   const bool begins = std::exchange(watched.contents, std::move(contents)).empty();
   if (same && begins) return;
   std::optional<Error> error;

@@ -23,7 +23,7 @@ class CountingProgram final : public device::Program {
   std::string_view name() const noexcept override { return name_; }
   const ParamSchema& schema() const noexcept override { return schema_; }
   std::uint64_t id() const noexcept override { return id_; }
-  const Digest& digest() const noexcept override { return key_; }
+  const device::ProgramDigests& digests() const noexcept override { return digests_; }
   std::optional<Error> refusal(const device::DeviceBase&) const override { return std::nullopt; }
   Result<Digest> key(const device::DeviceBase&) const override { return key_; }
   bool storable(const device::DeviceBase&) const noexcept override { return storable_; }
@@ -53,6 +53,7 @@ class CountingProgram final : public device::Program {
 
   std::string name_;
   Digest key_;
+  device::ProgramDigests digests_{key_, key_};
   bool storable_;
   std::uint64_t id_ = next_id();
   ParamSchema schema_;

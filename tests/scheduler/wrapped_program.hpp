@@ -20,7 +20,7 @@ class WrappedProgram : public device::Program {
   std::string_view name() const noexcept override { return inner_->name(); }
   const ParamSchema& schema() const noexcept override { return inner_->schema(); }
   std::uint64_t id() const noexcept override { return inner_->id(); }
-  const Digest& digest() const noexcept override { return inner_->digest(); }
+  const device::ProgramDigests& digests() const noexcept override { return inner_->digests(); }
   std::optional<Error> refusal(const device::DeviceBase& device) const override {
     return inner_->refusal(device);
   }

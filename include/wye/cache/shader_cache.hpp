@@ -71,7 +71,7 @@ using BuildSink = std::function<void(const BuildEvent&)>;
 /// | log               | none         | -                  | see RuntimeOptions                            |
 /// | clock             | steady clock | -                  |                                               |
 struct CacheOptions {
-  std::string directory = {};  ///< of artefacts, which processes share; empty: memory only
+  std::string directory = {};  ///< of artefacts and times, which processes share; empty: memory only
   /// false: if there is no directory, or it cannot be used, the cache opens in memory only, with a
   /// warning in the log.
   bool require_directory = true;
@@ -79,14 +79,14 @@ struct CacheOptions {
   std::uint32_t kernels = 1000;        ///< limit of the live executables, without host functions
   Eviction eviction = Eviction::lru;   ///< in memory
   /// Limits the files in the directory; zero stores nothing. Reports of checked GPUs, of 3 KB each,
-  /// have a limit of their own: 1 MiB.
+  /// and times of jobs, of up to 2 MB for each build of a driver, have a limit of their own: 16 MiB.
   Bytes disk = Bytes{1ull << 30};
   std::uint32_t disk_kernels = 100'000;  ///< limit of the files in the directory
   /// Waits for the disk, so that files survive a power cut. Otherwise a damaged file is detected
   /// and its kernel built again.
   bool durable = false;
   std::vector<std::string> bundles = {};  ///< searched before the directory
-  std::shared_ptr<BlobStore> store = {};  ///< keeps the artefacts instead of a directory, which must be empty
+  std::shared_ptr<BlobStore> store = {};  ///< keeps these instead of a directory, which must be empty
   /// Initializes the GLSL compiler on a thread of the cache: its first compile takes 70 ms longer
   /// than later ones. Set it if the host will compile; a restarted host usually finds its kernels
   /// stored.

@@ -87,8 +87,8 @@ Result<std::shared_ptr<DirectoryStore>> DirectoryStore::open(std::string directo
 }
 
 std::shared_ptr<DirectoryStore> DirectoryStore::of_reports(const std::string& directory) {
-  // A report has 2 to 3 KB, and each build of a driver has one.
-  const Bounds bounds{.bytes = Bytes{1ull << 20}, .files = 256};
+  // Each build of a driver has a report of 2 to 3 KB, and times of at most 2 MB.
+  const Bounds bounds{.bytes = Bytes{16ull << 20}, .files = 256};
   return std::shared_ptr<DirectoryStore>(
       new DirectoryStore(base::text("{}/{}", directory, reports), bounds, base::Durability::process));
 }

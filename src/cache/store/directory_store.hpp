@@ -22,7 +22,8 @@ struct DiskBounds {
 
 /// One file per blob, "ab/abcd...", in 256 directories by the first two digits of the key. The
 /// empty file "locks" has the places that are locked. The file "builds" has the marks of builds in
-/// progress. The directory "checks" is another store, for the reports of checked devices.
+/// progress. The directory "checks" is another store, for the reports of checked devices
+/// and the times of jobs.
 ///
 /// Keeps the directory within bounds, approximately least recently used first: the time of change
 /// of a file is the time of its last write or lookup, to the hour. A large store consists of up to
@@ -38,8 +39,8 @@ class DirectoryStore final : public BlobStore {
   static Result<std::shared_ptr<DirectoryStore>> open(
       std::string directory, Bounds bounds = {}, base::Durability durability = base::Durability::process);
 
-  /// Returns the store of reports in `directory`, which a cache has opened. It has bounds of its
-  /// own: a report is no kernel, so kernels do not displace it. Its first `put` creates a directory.
+  /// Returns the store of reports and times in `directory`, which a cache has opened. It has bounds of
+  /// its own: these are no kernels, so kernels do not displace them. Its first `put` creates a directory.
   static std::shared_ptr<DirectoryStore> of_reports(const std::string& directory);
 
   Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override;
