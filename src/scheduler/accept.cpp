@@ -48,6 +48,7 @@ Core::Core(std::shared_ptr<pool::Pool> pool, std::shared_ptr<device::ExecutableP
   refused_.state = State::settled;
   refused_.is_settled = true;
   refused_.error = parts_.spare.out_of_memory;
+  parts_.store.update();
 }
 
 Core::~Core() = default;
@@ -111,7 +112,7 @@ std::shared_ptr<Record> Core::make_record(Job&& job, const JobOptions& options) 
     }
   }
   record->kernels = number_of_kernels(kept);
-  record->named = {kept.type(), kept.name()};
+  record->named = {kept.type(), kept.name(), stored_number_of_kernels(kept)};
   if (record->uses_arrays || !options.after.empty()) make_dependencies(*record);
   if (!options.after.empty()) {
     record->dependencies->after_failure = options.after_failure;

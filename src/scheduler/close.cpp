@@ -22,7 +22,10 @@ Result<void> Core::close(Instant until) noexcept {
       return Error(Errc::closed,
                    base::text("{} had not started when the scheduler was closed.", record->subject()));
     }));
-  if (const auto workers = workers_.await_stopped(until)) return {};
+  if (workers_.await_stopped(until)) {  // the result joins them
+    parts_.store.update();
+    return {};
+  }
   self_ = shared_from_this();
   base::detail::keep(this);
   std::string names;

@@ -48,9 +48,10 @@ Comparison::Comparison(const detail::Programs& programs, const device::DeviceBas
     Measured& variant = variants_.emplace_back();
     variant.program = i;
     variant.name = programs[i]->name();
-    variant.kind = kind;
     // Variants may be made of the same sources, with functions of one type.
-    variant.kind.kernels = combine(combine(number_of_kernel(*programs[i]), i), kind.kernels);
+    const auto number_of = [&](std::uint64_t kernel) { return combine(combine(kernel, i), kind.kernels); };
+    variant.kind = {kind, number_of(stored_number_of_kernel(*programs[i]))};
+    variant.kind.key.kernels = number_of(number_of_kernel(*programs[i]));
   }
   read_times();
 }

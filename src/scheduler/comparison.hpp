@@ -58,7 +58,7 @@ class Comparison {
   struct Measured {
     std::size_t program;
     std::string name;
-    TimeBook::Key kind;
+    TimeBook::CallKind kind;
     std::uint32_t selected = 0;               // times selected for a timed run, failed jobs included
     Timing times = {};                        // of completed timed runs, as the book had them last
     std::optional<Error> why = std::nullopt;  // set if it is excluded

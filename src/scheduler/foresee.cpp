@@ -83,7 +83,9 @@ std::vector<Cost> Core::costs() const {
 }
 
 void Core::forget() noexcept {
-  if (!origin_.is_inherited()) parts_.times.forget();
+  if (origin_.is_inherited()) return;
+  parts_.times.forget();
+  parts_.store.forget();
 }
 
 }  // namespace wye::scheduler

@@ -18,6 +18,7 @@
 #include "scheduler/recent.hpp"
 #include "scheduler/spare_errors.hpp"
 #include "scheduler/time_book.hpp"
+#include "scheduler/time_store.hpp"
 
 namespace wye::inline v0::scheduler {
 
@@ -35,6 +36,9 @@ struct Parts {
         plan_counts(std::make_shared<PlanCounts>(pool->fleet().limit())),
         flights(*pool, clock, most_kept_flights),
         placer(*pool, clock, options, std::move(add_places)),
+        store(pool->fleet(), placer,
+              options.placement == PlacementMode::learned ? provider->driver_records() : nullptr, times,
+              clock, log),
         preparer(*pool, *provider, clock, times, options.measure_variants),
         explainer(*pool, placer, times, options.placement == PlacementMode::learned),
         recent(options.recent) {}
@@ -51,6 +55,7 @@ struct Parts {
   const flight::Flights flights;
   TimeBook times;
   Placer placer;
+  TimeStore store;
   Preparer preparer;
   const Explainer explainer;
   RecentJobs recent;

@@ -39,9 +39,11 @@ class Placer {
   /// Returns the table with all devices of the pool: the last one if there is no memory for a new
   /// one. Its rows do not move.
   const Table& table() noexcept {
-    const Table& last = *table_.load(std::memory_order_acquire);
+    const Table& last = last_table();
     return last.choices.size() == pool_.fleet().size() ? last : add_devices();
   }
+  /// Returns the last table, without devices that were added since.
+  const Table& last_table() const noexcept { return *table_.load(std::memory_order_acquire); }
 
   /// Returns the home of a job that waits; nothing if no device can run it, or the host alone. Throws:
   /// std::bad_alloc.

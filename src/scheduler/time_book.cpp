@@ -15,8 +15,6 @@
 namespace wye::inline v0::scheduler {
 namespace {
 
-constexpr Duration longest = std::chrono::hours(24 * 365);  // sums of some such times do not overflow
-
 double ratio(Duration time, Duration other) noexcept {
   return static_cast<double>(time.count()) / static_cast<double>(other.count());
 }
@@ -24,51 +22,40 @@ double ratio(Duration time, Duration other) noexcept {
 /// Returns `factor` times a time.
 Duration times(Duration time, double factor) noexcept {
   const double product = static_cast<double>(time.count()) * factor;
-  return product < static_cast<double>(longest.count())
+  return product < static_cast<double>(longest_time.count())
              ? std::max(Duration(1), Duration(static_cast<Duration::rep>(product)))
-             : longest;
+             : longest_time;
+}
+
+std::uint64_t part_of(const Digest& digest) noexcept {
+  std::uint64_t number = 0;
+  std::memcpy(&number, digest.bytes.data(), sizeof number);
+  return number;
+}
+
+/// Returns the number of the kernels of a job. `of`: that of one kernel.
+template <class F>
+std::uint64_t number_of(const Job& job, F of) noexcept {
+  if (job.size() == 0) return 0;
+  std::uint64_t number = of(*base::programs_of(job[0])[0]);
+  for (std::size_t c = 1; c < job.size(); ++c) number = combine(number, of(*base::programs_of(job[c])[0]));
+  return number;
 }
 
 }  // namespace
 
-std::uint32_t size_class(std::uint64_t n) noexcept {
-  if (n < 2) return 0;
-  const auto octave = static_cast<std::uint32_t>(std::bit_width(n)) - 1;
-  const std::uint64_t two_bits = octave < 2 ? n << (2 - octave) : n >> (octave - 2);
-  return octave * 4 + static_cast<std::uint32_t>(two_bits & 3);
-}
-
-std::uint64_t least_of_class(std::uint32_t size_class) noexcept {
-  const std::uint32_t octave = size_class / 4, quarters = 4 + size_class % 4;
-  return size_class == 0 ? 0
-         : octave < 2    ? quarters >> (2 - octave)
-                         : std::uint64_t{quarters} << (octave - 2);
-}
-
 std::uint64_t number_of_kernel(const device::Program& program) noexcept {
-  std::uint64_t number = 0;
-  std::memcpy(&number, program.current().digest().bytes.data(), sizeof number);
-  return number;
+  return part_of(program.current().digests().in_process);
 }
 
-std::uint64_t number_of_kernels(const Job& job) noexcept {
-  if (job.size() == 0) return 0;
-  std::uint64_t number = number_of_kernel(*base::programs_of(job[0])[0]);
-  for (std::size_t c = 1; c < job.size(); ++c)
-    number = combine(number, number_of_kernel(*base::programs_of(job[c])[0]));
-  return number;
+std::uint64_t stored_number_of_kernel(const device::Program& program) noexcept {
+  return part_of(program.current().digests().stored);
 }
 
-void Timing::note(Duration took) noexcept {
-  constexpr std::uint32_t first = 8;  // too few to know an outlier
-  constexpr int forgetting = 8;
-  took = std::clamp(took, Duration(1), longest);
-  least = count == 0 ? took : std::min(took, least + (count < first ? Duration::zero() : least / 256));
-  if (count >= first) took = std::min(took, 2 * mean + 8 * spread);
-  const Duration distance = took - mean;
-  if (count > 0) spread += (std::max(distance, -distance) - spread) / (count == 1 ? 1 : forgetting);
-  mean += distance / (count == 0 ? 1 : forgetting);
-  if (count < std::numeric_limits<std::uint32_t>::max()) ++count;
+std::uint64_t number_of_kernels(const Job& job) noexcept { return number_of(job, number_of_kernel); }
+
+std::uint64_t stored_number_of_kernels(const Job& job) noexcept {
+  return number_of(job, stored_number_of_kernel);
 }
 
 Duration TimeBook::Row::run() const noexcept {
@@ -106,14 +93,88 @@ TimeBook::Row* TimeBook::add_row(const Key& key, const Named& named) {
   if (kernels.on.empty()) {
     kernels.type = named.type;
     kernels.job = named.job;
+    kernels.stored = named.stored;
   }
+  const bool is_new = !kernels.on.contains(key.group);
+  Row& row = add_row(kernels, key);
+  if (is_new) adopt(kernels, key.kernels, key.group);
+  return &row;
+}
+
+TimeBook::Row& TimeBook::add_row(Kernels& kernels, const Key& key) {
   History& history = kernels.on[key.group];
   if (!history.kernels) history.kernels = &kernels;  // threads read it without the lock
   Row*& listed = history.rows[key.size_class];
   Row& row = rows_[key];
   row.key_ = key;
   row.history_ = &history;
-  return listed = &row;
+  listed = &row;
+  return row;
+}
+
+/// Gives the kinds of some kernels on a group the times of an earlier process, which are used up.
+void TimeBook::adopt(Kernels& kernels, std::uint64_t number, std::uint16_t group) {
+  const auto earlier = earlier_.find(group);
+  if (earlier == earlier_.end() || kernels.stored == 0) return;
+  const auto found = earlier->second.kernels.find(kernels.stored);
+  if (found == earlier->second.kernels.end()) return;
+  const StoredTimes::Kernels times = std::move(found->second);
+  earlier->second.kernels.erase(found);
+  for (const StoredTimes::Row& one : times.rows) {
+    const Key key{.kernels = number, .size_class = one.size_class, .group = group};
+    const auto known = rows_.find(key);
+    if (known == rows_.end() && rows_.size() >= most_) continue;
+    Row& row = known != rows_.end() ? known->second : add_row(kernels, key);
+    if (row.times_.share.count > 0) continue;
+    row.times_.held = one.held;
+    row.times_.share = one.share;
+    row.publish();
+    note_first_time(row);
+  }
+  History& history = kernels.on[group];
+  if (!history.has_run) history.run_before = times.run_before.count();
+  history.has_run = true;
+  kernels.run = std::max(kernels.run.load(), times.run.count());
+}
+
+void TimeBook::adopt(std::uint16_t group, StoredTimes times) {
+  const base::Lock lock = base::lock_soon(mutex_);
+  Earlier& earlier = earlier_[group];
+  for (StoredTimes::Kernels& kernels : times.kernels)
+    earlier.kernels.try_emplace(kernels.number, std::move(kernels));
+  for (const StoredTimes::Variant& variant : times.variants)
+    earlier.calls.try_emplace({variant.number, variant.size_class}, variant.time);
+  for (auto& [number, kernels] : kernels_)
+    if (kernels.on.contains(group)) adopt(kernels, number, group);
+}
+
+StoredTimes TimeBook::noted(std::uint16_t group) const {
+  std::vector<std::pair<Instant, StoredTimes::Kernels>> noted;
+  StoredTimes times;
+  const base::Lock lock = base::lock_soon(mutex_);
+  for (const auto& [number, kernels] : kernels_) {
+    const auto on = kernels.on.find(group);
+    if (on == kernels.on.end() || kernels.stored == 0) continue;
+    StoredTimes::Kernels one{.number = kernels.stored,
+                             .run = Duration(kernels.run),
+                             .run_before = Duration(on->second.run_before),
+                             .rows = {}};
+    Instant last;
+    for (const auto& [size_class, row] : on->second.rows) {
+      if (!row || !row->has_noted_) continue;
+      one.rows.push_back({size_class, row->times_.held, row->times_.share});
+      last = std::max(last, row->times_.last);
+    }
+    if (!one.rows.empty()) noted.emplace_back(last, std::move(one));
+  }
+  std::sort(noted.begin(), noted.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first, a.second.number) > std::pair(b.first, b.second.number);
+  });
+  for (auto& [last, kernels] : noted) times.kernels.push_back(std::move(kernels));
+  for (const auto& [key, call] : calls_)
+    if (key.group == group && call.stored != 0)
+      times.variants.push_back({call.stored, key.size_class, call.time});
+  return times;
 }
 
 bool TimeBook::samples(Row& row) noexcept {
@@ -131,11 +192,12 @@ void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instan
   row.times_.share.note(share);
   if (run) row.times_.run.note(*run);
   row.times_.last = when;
-  row.mean_.store(row.times_.share.mean.count(), std::memory_order_relaxed);
-  row.held_.store(row.times_.held.mean.count(), std::memory_order_relaxed);
+  row.has_noted_ = true;
+  notes_.fetch_add(1, std::memory_order_relaxed);
+  row.publish();
   History& history = *row.history_;
-  const Duration::rep all =
-      history.kernels->run.load(std::memory_order_relaxed) + std::clamp(share, Duration(1), longest).count();
+  const Duration::rep all = history.kernels->run.load(std::memory_order_relaxed) +
+                            std::clamp(share, Duration(1), longest_time).count();
   history.kernels->run.store(all, std::memory_order_relaxed);
   history.run_before.store(all, std::memory_order_relaxed);
   history.has_run.store(true, std::memory_order_relaxed);
@@ -199,7 +261,7 @@ double TimeBook::slowness(const Row& row, std::uint16_t other, double believed) 
 }
 
 void TimeBook::delay_trials(Row& row, Duration more) noexcept {
-  const Duration from = row.run() + std::clamp(more, Duration::zero(), longest);
+  const Duration from = row.run() + std::clamp(more, Duration::zero(), longest_time);
   row.history_->tried_from.store(from.count(), std::memory_order_relaxed);
 }
 
@@ -234,7 +296,8 @@ void TimeBook::forget() noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
   for (auto& [key, row] : rows_) {
     row.times_ = {};
-    row.mean_ = row.held_ = 0;
+    row.has_noted_ = false;
+    row.publish();
     row.jobs_ = 0;
   }
   for (auto& [number, kernels] : kernels_) {
@@ -245,6 +308,7 @@ void TimeBook::forget() noexcept {
     }
   }
   slowness_.clear();
+  for (auto& [group, earlier] : earlier_) earlier.kernels.clear();
   ++known_kinds_;
 }
 
@@ -259,16 +323,27 @@ TimeBook::Times TimeBook::find(const Key& key) const noexcept {
   return known != rows_.end() ? known->second.times_ : Times();
 }
 
-void TimeBook::note_call(const Key& key, Duration took) noexcept try {
+void TimeBook::note_call(const CallKind& kind, Duration took) noexcept try {
   const base::Lock lock = base::lock_soon(mutex_);
-  calls_[key].note(took);
+  const auto [call, is_new] = calls_.try_emplace(kind.key);
+  if (is_new) call->second = {find_earlier_call(kind), kind.stored};
+  call->second.time.note(took);
+  notes_.fetch_add(1, std::memory_order_relaxed);
 } catch (const std::bad_alloc&) {  // it is not known
 }
 
-Timing TimeBook::find_call(const Key& key) const noexcept {
+Timing TimeBook::find_call(const CallKind& kind) const noexcept {
   const base::Lock lock = base::lock_soon(mutex_);
-  const auto known = calls_.find(key);
-  return known != calls_.end() ? known->second : Timing();
+  const auto known = calls_.find(kind.key);
+  return known != calls_.end() ? known->second.time : find_earlier_call(kind);
+}
+
+/// Returns the times of calls in an earlier process.
+Timing TimeBook::find_earlier_call(const CallKind& kind) const noexcept {
+  const auto earlier = earlier_.find(kind.key.group);
+  if (earlier == earlier_.end()) return {};
+  const auto known = earlier->second.calls.find({kind.stored, kind.key.size_class});
+  return known != earlier->second.calls.end() ? known->second : Timing();
 }
 
 void TimeBook::forget_calls() noexcept {

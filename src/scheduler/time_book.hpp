@@ -17,39 +17,26 @@
 #include <vector>
 
 #include "device/stamps.hpp"
+#include "scheduler/stored_times.hpp"
+#include "scheduler/timing.hpp"
 
 namespace wye::inline v0::scheduler {
 
-/// Returns the quarter octave of `n`: 0 for 0 and 1, 4 for 2, 6 for 3, 8 to 11 for 4 to 7.
-std::uint32_t size_class(std::uint64_t n) noexcept;
-/// Returns the least number of a class.
-std::uint64_t least_of_class(std::uint32_t size_class) noexcept;
-
 /// Returns a number for the kernels of the calls of a job, in their order: a part of
-/// `Program::digest`, so kernels that are made again have the same number. They have another one if
+/// `ProgramDigests::in_process`, so kernels that are made again have the same number. They have another one if
 /// their elements are of another type, because a digest contains the types of all parameters.
 std::uint64_t number_of_kernels(const Job& job) noexcept;
 /// Returns the number of one kernel.
 std::uint64_t number_of_kernel(const device::Program& program) noexcept;
+/// The same by `ProgramDigests::stored`, equal in every process. Functions of the application that have
+/// the same kernel name and parameters have the same number.
+std::uint64_t stored_number_of_kernels(const Job& job) noexcept;
+std::uint64_t stored_number_of_kernel(const device::Program& program) noexcept;
 /// Returns a number that differs, almost surely, for other numbers and for another order of them.
 constexpr std::uint64_t combine(std::uint64_t first, std::uint64_t second) noexcept {
   const std::uint64_t mixed = (first ^ (second + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd;
   return mixed ^ mixed >> 32;
 }
-
-/// The mean, the spread and the least of some times. The first time is the mean. Each later one is
-/// an eighth of it, so earlier ones are forgotten exponentially. After eight times, each counts as at
-/// most twice the mean and eight times the spread: one outlier moves the mean by an eighth of it, and
-/// by the spread. The spread rises with it, so a lasting change counts in full after a few times.
-/// Threads: a value.
-struct Timing {
-  Duration mean{};          ///< zero: no time is known
-  Duration spread{};        ///< the mean distance of a time from the mean of those before it
-  Duration least{};         ///< after the first eight it rises by 1/256 with each time
-  std::uint32_t count = 0;  ///< of the times
-
-  void note(Duration took) noexcept;
-};
 
 /// Keeps the times of jobs by kind: their kernels, the size of their operands to a quarter of an
 /// octave, and their group of equal devices. An octave would be too wide: the times of products of
@@ -68,10 +55,11 @@ class TimeBook {
     std::uint16_t group = 0;       ///< of equal devices: the place of the first one
     friend bool operator==(const Key&, const Key&) = default;
   };
-  /// The workload type and the name of a job.
+  /// The workload type and the name of a job, and the number of its kernels in storage.
   struct Named {
     WorkloadType type = workload_types::custom;
     std::string_view job = {};
+    std::uint64_t stored = 0;  ///< `stored_number_of_kernels`; 0: its times are not stored
   };
   /// The times of one kind.
   struct Times {
@@ -104,9 +92,14 @@ class TimeBook {
 
    private:
     friend class TimeBook;
+    void publish() noexcept {
+      mean_.store(times_.share.mean.count(), std::memory_order_relaxed);
+      held_.store(times_.held.mean.count(), std::memory_order_relaxed);
+    }
     Times times_;
     std::atomic<Duration::rep> mean_{0}, held_{0};
     std::atomic<std::uint32_t> jobs_{0};  // that `samples` was asked about
+    bool has_noted_ = false;              // a time since the book was made
     Key key_;
     History* history_ = nullptr;
   };
@@ -153,12 +146,26 @@ class TimeBook {
   /// Returns the times of a row.
   Times read(const Row& row) const noexcept;
 
+  /// A kind of calls.
+  struct CallKind {
+    Key key;
+    std::uint64_t stored = 0;  ///< as `Key::kernels`, equal in every process; 0: its times are not stored
+  };
   /// Adds the time of a call that ran alone, unless there is no memory for it.
-  void note_call(const Key& key, Duration took) noexcept;
+  void note_call(const CallKind& kind, Duration took) noexcept;
   /// Returns the times of such calls.
-  Timing find_call(const Key& key) const noexcept;
+  Timing find_call(const CallKind& kind) const noexcept;
   /// Removes the times of all calls.
   void forget_calls() noexcept;
+
+  /// Gives kinds and calls on a group the times of an earlier process, until they have times of their
+  /// own. Throws: std::bad_alloc.
+  void adopt(std::uint16_t group, StoredTimes earlier);
+  /// Returns the times on a group that were noted in this process, the last ones first. Throws:
+  /// std::bad_alloc.
+  StoredTimes noted(std::uint16_t group) const;
+  /// Counts the times that were noted.
+  std::uint64_t notes() const noexcept { return notes_.load(std::memory_order_relaxed); }
 
  private:
   struct Hash {
@@ -179,6 +186,7 @@ class TimeBook {
   struct Kernels {
     WorkloadType type = workload_types::custom;
     std::string job;                    // the name of the first one
+    std::uint64_t stored = 0;           // `Named::stored`
     std::atomic<Duration::rep> run{0};  // how long jobs have run, on all groups
     std::map<std::uint16_t, History> on;
   };
@@ -189,7 +197,20 @@ class TimeBook {
   };
   /// A group, another one, and a workload type.
   using Pair = std::tuple<std::uint16_t, std::uint16_t, std::string_view>;
+  /// Times of an earlier process on a group.
+  struct Earlier {
+    std::unordered_map<std::uint64_t, StoredTimes::Kernels> kernels;  // by their numbers in storage
+    std::map<std::pair<std::uint64_t, std::uint16_t>, Timing> calls;  // by number and size class
+  };
+  /// Times of the calls of one kind.
+  struct CallTimes {
+    Timing time;
+    std::uint64_t stored = 0;
+  };
   Row* add_row(const Key& key, const Named& named);
+  Row& add_row(Kernels& kernels, const Key& key);
+  Timing find_earlier_call(const CallKind& kind) const noexcept;
+  void adopt(Kernels& kernels, std::uint64_t number, std::uint16_t group);
   void note_first_time(const Row& row) noexcept;
   static Duration follow(const Kernels& kernels, const Key& key, std::uint16_t known, Duration time) noexcept;
 
@@ -199,7 +220,9 @@ class TimeBook {
   std::unordered_map<std::uint64_t, Kernels> kernels_;
   std::map<Pair, Ratios> slowness_;
   std::atomic<std::uint64_t> known_kinds_{0};
-  std::unordered_map<Key, Timing, Hash> calls_;
+  std::unordered_map<Key, CallTimes, Hash> calls_;
+  std::map<std::uint16_t, Earlier> earlier_;  // by group
+  std::atomic<std::uint64_t> notes_{0};
 };
 
 }  // namespace wye::scheduler

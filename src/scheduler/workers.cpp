@@ -103,6 +103,12 @@ void Workers::work() noexcept {
     has_run |= found;
     if (found) continue;
     now = {};
+    if (parts_.store.is_due()) {
+      lock.unlock();
+      parts_.store.update();
+      lock = queue_.hold();
+      continue;
+    }
     // A worker that was woken for a job that another thread has taken parks at once.
     if (std::exchange(has_run, false)) crew_.spin(lock, [&] { return ready.count() > 0; });
     const ManualClock* const wakes_it = active.in_flight() > 0 ? manual : nullptr;

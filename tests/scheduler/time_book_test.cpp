@@ -372,17 +372,17 @@ TEST_CASE("a row knows how long its kernels have run since they ran on its group
 
 TEST_CASE("calls have times of their own, which can be forgotten", "[scheduler][times]") {
   TimeBook book;
-  const TimeBook::Key key{.kernels = 1};
-  CHECK(book.find_call(key).count == 0);
-  book.note_call(key, 4ms);
-  book.note_call(key, 2ms);
-  CHECK(book.find_call(key).least == 2ms);
-  CHECK(book.find_call(key).count == 2);
-  CHECK(book.read(*book.row(key)).held.count == 0);
-  TimeBook::Row* const row = book.row(key);
+  const TimeBook::CallKind kind{{.kernels = 1}};
+  CHECK(book.find_call(kind).count == 0);
+  book.note_call(kind, 4ms);
+  book.note_call(kind, 2ms);
+  CHECK(book.find_call(kind).least == 2ms);
+  CHECK(book.find_call(kind).count == 2);
+  CHECK(book.read(*book.row(kind.key)).held.count == 0);
+  TimeBook::Row* const row = book.row(kind.key);
   book.note(*row, 9ms, 9ms, Instant());
   book.forget_calls();
-  CHECK(book.find_call(key).count == 0);
+  CHECK(book.find_call(kind).count == 0);
   CHECK(row->mean() == 9ms);
 }
 
@@ -398,13 +398,13 @@ TEST_CASE("threads share a book", "[scheduler][times]") {
           TimeBook::Row* const row = book.row({.kernels = k});
           book.note(*row, Duration(1 + k), Duration(1 + k), Instant());
           if (row->mean() != Duration(1 + k)) std::terminate();
-          book.note_call({.kernels = k}, Duration(1 + k));
+          book.note_call({{.kernels = k}}, Duration(1 + k));
         }
     });
   for (std::thread& one : all) one.join();
   for (std::uint64_t k = 0; k < kinds; ++k) {
     CHECK(book.read(*book.row({.kernels = k})).held.count == threads * rounds);
-    CHECK(book.find_call({.kernels = k}).count == threads * rounds);
+    CHECK(book.find_call({{.kernels = k}}).count == threads * rounds);
   }
 }
 

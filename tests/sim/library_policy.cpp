@@ -75,12 +75,25 @@ class LibraryPolicy : public Policy {
     ready_.places().add(table_);
   }
 
+  void adopt(const Learned& earlier) {
+    for (const auto& [group, times] : earlier) times_.adopt(group, times);
+  }
+  Learned learned() const {
+    Learned learned;
+    for (const Choice& choice : table_.choices) {
+      const auto group = static_cast<std::uint16_t>(1 + choice.equal);
+      learned.emplace(group, times_.noted(group));
+    }
+    return learned;
+  }
+
   void ready(std::size_t job, Instant now) override {
     auto waiting = std::make_shared<SimulatedJob>();
     waiting->index = job;
     waiting->priority = mix_.jobs[job].priority;
     waiting->sequence = ++last_;
     waiting->kernels = mix_.jobs[job].kernel + 1;
+    waiting->named.stored = waiting->kernels;
     waiting->size = Bytes{mix_.jobs[job].bytes};
     waiting->uses_arrays = mix_.jobs[job].data.has_value();
     waiting->submitted = now_ = now;
@@ -192,6 +205,18 @@ class LibraryPolicy : public Policy {
 
 std::unique_ptr<Policy> library_policy(const Mix& mix, PlacementMode mode) {
   return std::make_unique<LibraryPolicy>(mix, mode);
+}
+
+Learned learn(const Mix& mix, std::uint64_t seed) {
+  LibraryPolicy policy(mix, PlacementMode::learned);
+  simulate(mix, policy, seed);
+  return policy.learned();
+}
+
+std::unique_ptr<Policy> library_policy(const Mix& mix, const Learned& earlier) {
+  auto policy = std::make_unique<LibraryPolicy>(mix, PlacementMode::learned);
+  policy->adopt(earlier);
+  return policy;
 }
 
 }  // namespace wye::test::sim

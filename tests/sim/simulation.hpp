@@ -2,12 +2,14 @@
 /// Runs a mix of jobs under a policy, on a clock of its own and without threads.
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "scheduler/stored_times.hpp"
 #include "sim/mix.hpp"
 
 namespace wye::test::sim {
@@ -42,6 +44,12 @@ class Policy {
 /// Returns the policy of the library: the code that the scheduler uses makes its decisions. Throws
 /// std::invalid_argument: not all GPUs have the same number of lanes.
 std::unique_ptr<Policy> library_policy(const Mix& mix, PlacementMode mode = PlacementMode::learned);
+/// Times by group of equal devices, as they are stored.
+using Learned = std::map<std::uint16_t, scheduler::StoredTimes>;
+/// Returns the times that the library's policy has after a simulation.
+Learned learn(const Mix& mix, std::uint64_t seed);
+/// Returns the library's policy with these times.
+std::unique_ptr<Policy> library_policy(const Mix& mix, const Learned& earlier);
 /// Returns a policy that gives each job to the next device.
 std::unique_ptr<Policy> round_robin(const Mix& mix);
 /// Returns a policy that gives each job to the device with the fewest jobs.

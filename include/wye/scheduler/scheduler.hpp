@@ -137,6 +137,10 @@ struct SchedulerOptions {
   /// other kernels of the same workload type, and may be wrong. Kernels are built on another thread before
   /// they are tried, once they have run as long as that takes. At most one trial runs on the devices of
   /// one kind. A job with a `start_by` or a time limit of its own is no trial.
+  /// If the cache has a directory or a store, the times are kept there, also those of variants
+  /// (`fastest_of`): for each kind of device and build of its driver those of the last 10,000 kinds of
+  /// jobs. They are loaded when the scheduler opens, and saved when it closes and at most once a minute.
+  /// A function of the application is known there by the name and the parameters of its kernel.
   PlacementMode placement = PlacementMode::learned;
   std::vector<Preference> preferences = {};  ///< the rows of a type replace the default rows of this type
   bool measure_variants = true;  ///< false: uses the first variant that has a source for the device
@@ -256,10 +260,10 @@ class WYE_API Scheduler {
   /// Returns the placements of the last jobs that settled, the oldest first: at most
   /// `SchedulerOptions::recent`.
   std::vector<Placement> recent() const;
-  /// Returns the times that placement learned from, by job, size and device.
+  /// Returns the times that placement learned from, by job, size and device: of the kernels that this
+  /// scheduler has run, earlier processes included.
   std::vector<Cost> costs() const;
-  /// Forgets these times: jobs are placed as by a new scheduler. The choice among variants (`fastest_of`)
-  /// stays.
+  /// Forgets these times, in storage too. The choice among variants (`fastest_of`) stays.
   void forget();
   /// Waits until the scheduler is idle: no job waits or runs, every function of a ticket has
   /// returned, every lane of a job has been given back, and no thread of wye holds a handle of a
