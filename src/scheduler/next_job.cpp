@@ -109,15 +109,18 @@ double NextJob::believed_slowness(const Line& line, const Line::Group& group) co
 
 /// Returns whether a job of a line may be tried on a group. The trial may take as long as its kernels
 /// have run in all if the device and its processor are idle. On another device, or one on which the
-/// kernels have run, it may take a fiftieth of the time that they have run since.
+/// kernels have run, it may take a fiftieth of the time that they have run since. It is then one of 32 of
+/// their jobs: otherwise jobs of small sizes would be tried after each large one.
 bool NextJob::is_worth_trying(const Line& line, std::uint16_t group, bool is_idle) const noexcept {
-  constexpr int part = 50;
+  constexpr int part = 50, jobs = 32;
   const Line::Group* const here = line.of(group);
   const Duration at_home = line.time_on(line.home);
   if (!here || !here->times || !here->times->may_be_tried() || at_home == Duration::zero()) return false;
   if (line.prefers && !here->is_preferred) return false;
   const Duration since = here->times->run_since();
-  if (here->times->has_run()) return here->time() != Duration::zero() && here->time() <= since / part;
+  if (here->times->has_run())
+    return here->time() != Duration::zero() && here->time() <= since / part &&
+           here->times->jobs_since() >= jobs;
   const Duration limit = is_idle ? since : since / part;
   const double expected = believed_slowness(line, *here) * static_cast<double>(at_home.count());
   return at_home <= limit && expected <= static_cast<double>(limit.count());

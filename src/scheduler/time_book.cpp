@@ -66,6 +66,11 @@ Duration TimeBook::Row::run_since() const noexcept {
   return run() - Duration(history_->run_before.load(std::memory_order_relaxed));
 }
 
+std::uint64_t TimeBook::Row::jobs_since() const noexcept {
+  return history_->kernels->jobs.load(std::memory_order_relaxed) -
+         history_->jobs_before.load(std::memory_order_relaxed);
+}
+
 bool TimeBook::Row::may_be_tried() const noexcept {
   return run() >= Duration(history_->tried_from.load(std::memory_order_relaxed));
 }
@@ -200,6 +205,8 @@ void TimeBook::note(Row& row, Duration held, std::optional<Duration> run, Instan
                             std::clamp(share, Duration(1), longest_time).count();
   history.kernels->run.store(all, std::memory_order_relaxed);
   history.run_before.store(all, std::memory_order_relaxed);
+  history.jobs_before.store(history.kernels->jobs.fetch_add(1, std::memory_order_relaxed) + 1,
+                            std::memory_order_relaxed);
   history.has_run.store(true, std::memory_order_relaxed);
   if (is_first) note_first_time(row);
 }
@@ -302,9 +309,11 @@ void TimeBook::forget() noexcept {
   }
   for (auto& [number, kernels] : kernels_) {
     kernels.run = 0;
+    kernels.jobs = 0;
     for (auto& [group, history] : kernels.on) {
       history.has_run = false;
       history.run_before = history.tried_from = 0;
+      history.jobs_before = 0;
     }
   }
   slowness_.clear();

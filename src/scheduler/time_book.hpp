@@ -86,6 +86,8 @@ class TimeBook {
     Duration run() const noexcept;
     /// Returns how long they have since one ran on its group; in all if none did.
     Duration run_since() const noexcept;
+    /// Returns how many jobs of them have.
+    std::uint64_t jobs_since() const noexcept;
     /// Returns whether they may be tried on its group: see `TimeBook::delay_trials`.
     bool may_be_tried() const noexcept;
     WorkloadType type() const noexcept;
@@ -178,16 +180,18 @@ class TimeBook {
   struct History {
     Kernels* kernels = nullptr;
     std::atomic<bool> has_run{false};
-    std::atomic<Duration::rep> run_before{0};  // `Kernels::run` when one last ended here
-    std::atomic<Duration::rep> tried_from{0};  // of `Kernels::run`
-    std::map<std::uint16_t, Row*> rows;        // by size class; null: there was no memory for it
+    std::atomic<Duration::rep> run_before{0};   // `Kernels::run` when one last ended here
+    std::atomic<std::uint64_t> jobs_before{0};  // `Kernels::jobs`, likewise
+    std::atomic<Duration::rep> tried_from{0};   // of `Kernels::run`
+    std::map<std::uint16_t, Row*> rows;         // by size class; null: there was no memory for it
     Duration mean(std::uint16_t size_class) const noexcept;
   };
   struct Kernels {
     WorkloadType type = workload_types::custom;
-    std::string job;                    // the name of the first one
-    std::uint64_t stored = 0;           // `Named::stored`
-    std::atomic<Duration::rep> run{0};  // how long jobs have run, on all groups
+    std::string job;                     // the name of the first one
+    std::uint64_t stored = 0;            // `Named::stored`
+    std::atomic<Duration::rep> run{0};   // how long jobs have run, on all groups
+    std::atomic<std::uint64_t> jobs{0};  // of these, since the book was made
     std::map<std::uint16_t, History> on;
   };
   /// Times of kinds on one group over those on another one.

@@ -27,8 +27,12 @@ void Timing::note(Duration took) noexcept {
   least = count == 0 ? took : std::min(took, least + (count < first ? Duration::zero() : least / 256));
   if (count >= first) took = std::min(took, 2 * mean + 8 * spread);
   const Duration distance = took - mean;
-  if (count > 0) spread += (std::max(distance, -distance) - spread) / (count == 1 ? 1 : forgetting);
-  mean += distance / (count == 0 ? 1 : forgetting);
+  if (count >= first && -distance > 2 * spread) {
+    mean += distance / 2;
+  } else {
+    if (count > 0) spread += (std::max(distance, -distance) - spread) / (count == 1 ? 1 : forgetting);
+    mean += distance / (count == 0 ? 1 : forgetting);
+  }
   if (count < std::numeric_limits<std::uint32_t>::max()) ++count;
 }
 

@@ -19,7 +19,9 @@ inline constexpr Duration longest_time = std::chrono::hours(24 * 365);
 /// The mean, the spread and the least of some times. The first time is the mean. Each later one is
 /// an eighth of it, so earlier ones are forgotten exponentially. After eight times, each counts as at
 /// most twice the mean and eight times the spread: one outlier moves the mean by an eighth of it, and
-/// by the spread. The spread rises with it, so a lasting change counts in full after a few times.
+/// by the spread. The spread rises with it, so a lasting change counts in full after a few times. A time
+/// that is less than the mean by over twice the spread counts half: no disturbance makes a job faster,
+/// and a device that others are preferred to is tried seldom.
 /// Threads: a value.
 struct Timing {
   Duration mean{};          ///< zero: no time is known

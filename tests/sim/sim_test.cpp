@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -155,7 +156,7 @@ TEST_CASE("on mixes of GPUs the library comes near the offline search, and befor
     });
     CHECK(mixes.size() == 6);
     for (unsigned random = 0; random < 6; ++random) mixes.push_back(random_mix(6 * seed + random));
-    double logarithms = 0;
+    double logarithms = 0, with_stored_times = 0;
     for (const Mix& mix : mixes) {
       INFO(mix.name << ", runs of seed " << seed);
       const double found = search_offline(mix, seed), makespan = makespan_of(mix, library_policy(mix), seed);
@@ -163,9 +164,81 @@ TEST_CASE("on mixes of GPUs the library comes near the offline search, and befor
       CHECK(makespan <= makespan_of(mix, round_robin(mix), seed));
       CHECK(makespan <= makespan_of(mix, shortest_queue(mix), seed));
       logarithms += std::log(makespan / found);
+      with_stored_times +=
+          std::log(makespan_of(mix, library_policy(mix, learn(mix, seed + 1)), seed) / found);
     }
     INFO("seed " << seed);
+    CHECK(std::exp(with_stored_times / static_cast<double>(mixes.size())) <= 1.08);
     CHECK(std::exp(logarithms / static_cast<double>(mixes.size())) <= 1.15);
+  }
+}
+
+namespace {
+
+/// Returns jobs that come one after the other, so that each has the choice between two idle devices.
+Mix one_at_a_time(double first, double second, std::size_t count, Duration between) {
+  Mix mix = equal_jobs({{.name = "first"}, {.name = "second"}}, {first, second}, count);
+  for (std::size_t j = 0; j < count; ++j) mix.jobs[j].ready = static_cast<Duration::rep>(j) * between;
+  return mix;
+}
+
+/// Counts the jobs `from` to `to`, in the order of their starts, that run on a device.
+class Starts {
+ public:
+  Starts(const Mix& mix, std::uint64_t seed) {
+    const auto policy = library_policy(mix);
+    report_ = simulate(mix, *policy, seed);
+    REQUIRE(report_.starts.size() == mix.jobs.size());
+  }
+  std::size_t on(std::size_t device, std::size_t from, std::size_t to) const {
+    return static_cast<std::size_t>(std::count_if(report_.starts.begin() + static_cast<std::ptrdiff_t>(from),
+                                                  report_.starts.begin() + static_cast<std::ptrdiff_t>(to),
+                                                  [&](const Run& run) { return run.device == device; }));
+  }
+
+ private:
+  Report report_;
+};
+
+}  // namespace
+
+TEST_CASE("a lasting change moves jobs within 16, and back when it ends", "[sim]") {
+  Mix mix = one_at_a_time(20e-6, 60e-6, 4000, 300us);
+  mix.changes = {{.at = 1000 * 300us, .device = 0, .slower = 10}, {.at = 3000 * 300us, .device = 0}};
+  const Starts starts(mix, 1);
+  CHECK(starts.on(1, 0, 1000) <= 20);  // trials
+  CHECK(starts.on(0, 1016, 3000) <= 40);
+  CHECK(starts.on(1, 3500, 4000) <= 10);
+}
+
+TEST_CASE("one outlier moves no job", "[sim]") {
+  Mix mix = one_at_a_time(20e-6, 60e-6, 2000, 300us);
+  mix.changes = {{.at = 1000 * 300us, .device = 0, .slower = 100},
+                 {.at = 1000 * 300us + 10us, .device = 0}};  // the job that starts then
+  CHECK(Starts(mix, 1).on(1, 1001, 2000) <= 20);             // trials, as before
+}
+
+TEST_CASE("with much noise few jobs run on the slower device", "[sim]") {
+  Mix mix = one_at_a_time(20e-6, 30e-6, 5000, 300us);
+  mix.noise = 0.3;
+  for (const unsigned seed : test::RandomCases(3)) {
+    INFO("seed " << seed);
+    CHECK(Starts(mix, seed).on(1, 0, 5000) <= 100);
+  }
+}
+
+TEST_CASE("of jobs of 50 sizes few run on the slower device, from cold", "[sim]") {
+  const std::size_t per_size = GENERATE(20u, 100u), slower = GENERATE(0u, 1u);
+  for (const unsigned seed : test::RandomCases(3)) {
+    Mix mix = one_at_a_time(5e-6, 5e-6, 50 * per_size, 3ms);
+    mix.kernels[0].per_byte = {1e-10, 1e-10};
+    mix.kernels[0].launch[slower] *= 4;
+    mix.kernels[0].per_byte[slower] *= 4;
+    mix.noise = 0.1;
+    std::mt19937 random(seed);
+    for (Job& job : mix.jobs) job.bytes = static_cast<std::uint64_t>(4096 * std::pow(1.2, random() % 50));
+    INFO("seed " << seed << ", " << per_size << " jobs of each size, device " << slower << " is slower");
+    CHECK(Starts(mix, seed).on(slower, 0, mix.jobs.size()) <= mix.jobs.size() / 20);
   }
 }
 
@@ -255,16 +328,18 @@ TEST_CASE("makespans of policies over those of the offline search", "[.][figures
   std::vector<Mix> mixes = mixes_of_files(seed);
   for (std::uint64_t random = 10 * seed; random < 10 * seed + 10; ++random)
     mixes.push_back(random_mix(random));
-  constexpr std::size_t policies = 4;
+  constexpr std::size_t policies = 5;
   const auto print = [](const std::string& name, const std::array<double, policies>& ratios) {
-    std::printf("%-52s %8.2f %8.2f %12.2f %15.2f\n", name.c_str(), ratios[0], ratios[1], ratios[2],
-                ratios[3]);
+    std::printf("%-52s %8.2f %8.2f %8.2f %12.2f %15.2f\n", name.c_str(), ratios[0], ratios[1], ratios[2],
+                ratios[3], ratios[4]);
   };
-  std::printf("%-52s %8s %8s %12s %15s\n", "mix", "learned", "table", "round robin", "shortest queue");
+  std::printf("%-52s %8s %8s %8s %12s %15s\n", "mix", "learned", "stored", "table", "round robin",
+              "shortest queue");
   std::array<double, policies> logarithms{}, worst{};
   for (const Mix& mix : mixes) {
     const double found = search_offline(mix, seed);
     std::array<double, policies> ratios{makespan_of(mix, library_policy(mix), seed),
+                                        makespan_of(mix, library_policy(mix, learn(mix, seed + 100)), seed),
                                         makespan_of(mix, library_policy(mix, PlacementMode::table), seed),
                                         makespan_of(mix, round_robin(mix), seed),
                                         makespan_of(mix, shortest_queue(mix), seed)};
