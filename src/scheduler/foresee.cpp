@@ -38,7 +38,7 @@ Result<Explanation> Core::estimate(Job&& job, const JobOptions& options) try {
   Foreseen there;
   {
     const base::Lock lock = queue_.hold();
-    there = queue_.ready().foresee(*record);
+    there = queue_.foresee_locked(*record);
   }
   if (there.room.place != on_threads)
     parts_.placer.take_over(*record, there.room.place - 1u, passed_code(there.room.chosen));

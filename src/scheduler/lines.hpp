@@ -105,6 +105,9 @@ class Lines {
     return line ? line->home : first_group_of(job);
   }
 
+  /// Returns whether a device of a group takes jobs that it shares.
+  bool takes_jobs(std::uint16_t group) const noexcept;
+
   /// Notes that `more` entries or jobs use a line; fewer if it is negative. `find` may remove a shared
   /// line without uses.
   void use(Line& line, int more) noexcept;
@@ -139,7 +142,6 @@ class Lines {
     }
   };
   void find_home(Line& line) noexcept;
-  bool takes_jobs(std::uint16_t group) const noexcept;
   void link(Line& line) noexcept;
   static void unlink(Line& line) noexcept;
 

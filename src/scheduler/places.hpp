@@ -36,6 +36,7 @@ class Places {
     bool shares = false;             ///< jobs with other devices
     bool runs_trial = false;         ///< on one of its group; set if it is the first of them
     std::uint64_t apart = 0;         ///< bit `d`: device `d` shares jobs with it, but not its processor
+    Duration until_room{};           ///< as `Queue::find_room_times_locked` has found it
     MemoryPause pause;               ///< it takes no job
     MemoryPause refusal;             ///< it takes no job that it shares, because it has refused one
   };

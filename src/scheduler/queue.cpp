@@ -11,23 +11,22 @@
 namespace wye::inline v0::scheduler {
 namespace {
 
-/// Returns the error of a job that cannot start by its `start_by`, if the run times of jobs before
-/// it are known; otherwise nothing. Counts the jobs that wait and would run before it. Running jobs
-/// may end at any time, so they do not count.
-std::optional<Error> unreachable(const Record& record, Ready& ready, const Parts& parts) noexcept {
-  if (record.start_by == Instant::max()) return std::nullopt;
-  const Expected before = ready.before(record);
-  if (before.jobs == 0) return std::nullopt;
-  const Duration left = record.start_by - parts.clock.now();
-  const std::uint32_t at_a_time = ready.at_a_time(record);
-  if (before.run_time / at_a_time <= left) return std::nullopt;
+/// Returns the error of a job that no device starts by its `start_by`, as expected.
+Error unreachable(const Record& record, const Start& start, Duration left, const Parts& parts) noexcept {
   return error_or(parts.spare.timed_out, [&] {
-    return Error(
-        Errc::timed_out,
-        base::text("{} was refused: {} jobs run before it, {:.3g} ms each and {} at a time, and it is "
-                   "to start within {:.3g} ms.",
-                   record.subject(), before.jobs, milliseconds(before.run_time) / before.jobs, at_a_time,
-                   std::max(0.0, milliseconds(left))));
+    const Expected& before = start.before;
+    const std::string device =
+        start.at == on_threads ? "" : base::text(" on '{}'", parts.pool->fleet().info(start.at - 1u).id);
+    const std::string waiting =
+        before.jobs == 0
+            ? ""
+            : base::text(" ({} jobs run before it, {:.3g} ms each and {} at a time)", before.jobs,
+                         milliseconds(before.run_time) / before.jobs, start.at_a_time);
+    return Error(Errc::timed_out,
+                 base::text("{} was refused: it is expected to start after {:.3g} ms{}{}, and it is to start "
+                            "within {:.3g} ms.",
+                            record.subject(), milliseconds(start.after()), device, waiting,
+                            std::max(0.0, milliseconds(left))));
   });
 }
 
@@ -123,8 +122,8 @@ std::optional<Error> Queue::add_locked(const std::shared_ptr<Record>& record) no
       return Error(Errc::closed,
                    base::text("{} was not ready when the scheduler closed.", record->subject()));
     });
-  if (parts_.options.refuse_unreachable)
-    if (auto error = unreachable(*record, ready_, parts_)) return error;
+  if (parts_.options.refuse_unreachable && record->start_by != Instant::max())
+    if (auto error = find_start_locked(*record)) return error;
   try {
     ready_.rank(*record);
     ready_.push(record);
@@ -132,6 +131,42 @@ std::optional<Error> Queue::add_locked(const std::shared_ptr<Record>& record) no
     return parts_.spare.out_of_memory;
   }
   return std::nullopt;
+}
+
+/// Has a job with a `start_by` prefer the devices that start it in time, as expected, if those that take
+/// it do not. Returns its error if no device does.
+std::optional<Error> Queue::find_start_locked(Record& record) noexcept {
+  const Instant now = parts_.clock.now();
+  const Duration left = record.start_by - now;
+  find_room_times_locked(now);
+  const Start start = ready_.find_start(record, left);
+  if (start.after() > left) return unreachable(record, start, left, parts_);
+  if (!start.is_home && start.at <= 64) {
+    record.preferred = std::uint64_t{1} << (start.at - 1);
+    record.waits.is_due_here = true;
+  }
+  return std::nullopt;
+}
+
+Foreseen Queue::foresee_locked(const Record& record) noexcept {
+  find_room_times_locked(parts_.clock.now());
+  return ready_.foresee(record);
+}
+
+/// Finds the time until a place has room.
+void Queue::find_room_times_locked(Instant now) noexcept {
+  Places& places = ready_.places();
+  for (std::uint16_t p = 0; p < places.size(); ++p) {
+    Duration first = Duration::max();
+    for (const Record* job = active_.last(); job; job = job->active_next) {
+      const bool is_here = places.is_on_threads(p) ? places.is_on_threads(job->place) : job->place == p;
+      if (!is_here || !job->is_committed) continue;
+      const bool is_known = job->runs.estimate != Duration::zero();
+      first = std::min(first, is_known ? job->runs.committed + job->runs.estimate - now : Duration::zero());
+    }
+    const bool waits = first != Duration::max() && !places.has_room(p);
+    places[p].until_room = waits ? std::max(first, Duration::zero()) : Duration::zero();
+  }
 }
 
 std::shared_ptr<Record> Queue::pop_locked() noexcept {

@@ -50,6 +50,8 @@ class Queue {
   void note_without_memory() noexcept;
   /// Adds a job that is ready. Returns its error if it cannot run.
   std::optional<Error> add_locked(const std::shared_ptr<Record>& record) noexcept;
+  /// Returns the place that would take a record that is ready now.
+  Foreseen foresee_locked(const Record& record) noexcept;
   /// Takes a job that waits; null if there is none.
   std::shared_ptr<Record> take_any() noexcept;
 
@@ -116,6 +118,8 @@ class Queue {
 
  private:
   std::optional<Error> find_room(base::Lock& lock, const Record& record) noexcept;
+  std::optional<Error> find_start_locked(Record& record) noexcept;
+  void find_room_times_locked(Instant now) noexcept;
   void leave_line_locked(Record& record) noexcept;
   void end_active_locked(Record& record) noexcept;
   bool is_quiet_locked() const noexcept;

@@ -183,7 +183,8 @@ std::size_t Ready::jobs_per_lane(std::uint16_t place) const noexcept {
 /// Returns why a place takes a job: by time if it is not one of the first places in the order of the table.
 Chosen Ready::chosen_for(const Waiting& job, const Room& room) const noexcept {
   const bool is_first = room.place == on_threads || places_[room.place].group == lines_.first_group_of(job);
-  return room.chosen == Chosen::by_order && !is_first ? Chosen::by_time : room.chosen;
+  if (room.chosen != Chosen::by_order || is_first) return room.chosen;
+  return job.preferred != 0 && job.waits.is_due_here ? Chosen::idle : Chosen::by_time;
 }
 
 void Ready::take_place(Waiting& job, const Room& room) noexcept {
@@ -276,7 +277,8 @@ void Ready::expect_no_more(Waiting& job) noexcept {
   expected.run_time -= std::exchange(job.waits.expected, Duration::zero());
 }
 
-Expected Ready::before(const Waiting& job) noexcept {
+/// Returns the jobs that wait in a line of one place, or at a group, and run before a job.
+Expected Ready::before(const Waiting& job, std::uint16_t at) noexcept {
   const std::size_t own = job.level();
   const Instant due = next_due(job);
   Expected before;
@@ -296,21 +298,42 @@ Expected Ready::before(const Waiting& job) noexcept {
     }
     line.jobs[own].each(subtract);
   };
-  const auto add_staged = [&](std::uint16_t place) {
+  const bool is_shared = lines_.is_shared(job);
+  each_place_of(job, at, [&](std::uint16_t place) {
+    add(lines_[place]);
     lines_.staged(place)[own].each([&](const Entry& other) {
-      if (lines_.is_shared(*other.job) == lines_.is_shared(job)) subtract(other);
+      if (is_shared || !lines_.is_shared(*other.job)) subtract(other);
     });
-  };
-  if (!lines_.is_shared(job)) {
-    add(lines_[job.line]);
-    add_staged(job.line);
-    return before;
-  }
-  const std::uint16_t home = lines_.home_of(job);
-  lines_.find_homes();
-  lines_.each_at(home, add);
-  lines_.each_place(home, add_staged);
+  });
+  if (is_shared) lines_.each_at(at, add);
   return before;
+}
+
+/// Returns the expected start of a job at a place, or on a group of devices that share it.
+Start Ready::start_at(const Waiting& job, std::uint16_t at) noexcept {
+  Start start{.at = at, .running = Duration::max(), .before = before(job, at), .at_a_time = 0};
+  each_place_of(job, at, [&](std::uint16_t place) {
+    start.at_a_time += places_[place].limit;
+    start.running = std::min(start.running, places_[place].until_room);
+  });
+  if (start.at_a_time == 0) return {.at = at, .before = start.before};
+  return start;
+}
+
+Start Ready::find_start(const Waiting& job, Duration left) noexcept {
+  if (!lines_.is_shared(job)) return start_at(job, job.line);
+  lines_.find_homes();
+  const Line* const line = lines_.find(job);
+  const std::uint16_t home = line ? line->home : lines_.first_group_of(job);
+  Start first = start_at(job, home);
+  if (!line || first.after() <= left) return first;
+  for (const Line::Group& group : line->groups) {
+    if (group.number == home || !lines_.takes_jobs(group.number)) continue;
+    const Start other = start_at(job, group.number);
+    if (other.after() < first.after()) first = other;
+  }
+  first.is_home = first.at == home;
+  return first;
 }
 
 Foreseen Ready::foresee(const Waiting& job) noexcept {
@@ -318,22 +341,21 @@ Foreseen Ready::foresee(const Waiting& job) noexcept {
   if (const auto room = next_.find_room(job)) {
     there.room = *room;
   } else {
-    std::uint16_t& place = there.room.place = lines_.is_shared(job) ? lines_.home_of(job) : job.line;
-    if (lines_.is_shared(job))
-      lines_.each_place(place, [&](std::uint16_t p) {
-        if (places_.comes_before(p, place)) place = p;
-      });
-    there.wait = before(job).run_time / at_a_time(job);
+    there.room.place = first_place_of(job);
+    there.wait = find_start(job, Duration::max()).after();
   }
   there.room.chosen = chosen_for(job, there.room);
   return there;
 }
 
-std::uint32_t Ready::at_a_time(const Waiting& job) noexcept {
-  if (!lines_.is_shared(job)) return std::max(places_[job.line].limit, 1u);
-  std::uint32_t sum = 0;
-  lines_.each_place(lines_.home_of(job), [&](std::uint16_t p) { sum += places_[p].limit; });
-  return std::max(sum, 1u);
+/// Returns the place, of those that a job waits for, that comes first.
+std::uint16_t Ready::first_place_of(const Waiting& job) noexcept {
+  if (!lines_.is_shared(job)) return job.line;
+  std::uint16_t first = lines_.home_of(job);
+  lines_.each_place(first, [&](std::uint16_t place) {
+    if (places_.comes_before(place, first)) first = place;
+  });
+  return first;
 }
 
 }  // namespace wye::scheduler

@@ -20,10 +20,20 @@
 
 namespace wye::inline v0::scheduler {
 
+/// The expected start of a job: a low estimate, for which a job without known times takes none.
+struct Start {
+  std::uint16_t at = on_threads;  ///< a place, or a group of devices that share the job
+  bool is_home = true;            ///< it waits there anyway
+  Duration running{};             ///< until the first job leaves these places; zero: they have room
+  Expected before;                ///< the jobs that wait and run before it
+  std::uint32_t at_a_time = 1;    ///< jobs that run there
+  Duration after() const noexcept { return running + before.run_time / at_a_time; }
+};
+
 /// The place that would take a job if it were ready now.
 struct Foreseen {
   Room room;
-  Duration wait{};  ///< until the jobs before it that have known times have run
+  Duration wait{};  ///< `Start::after`
 };
 
 /// Keeps the jobs that are ready: in lines and, while their tag is full, set aside. `NextJob` finds the
@@ -107,13 +117,24 @@ class Ready {
 
   /// Notes that a job which was taken has ended, or waits again.
   void end_trial(Waiting& job) noexcept;
-  /// Returns the jobs that wait and run before a job that is ready now.
-  Expected before(const Waiting& job) noexcept;
+  /// Returns the expected start of a job that is ready now, if `Place::until_room` is of now: on the
+  /// devices that take it if that is within `left`, otherwise on those that can start it first.
+  Start find_start(const Waiting& job, Duration left) noexcept;
+  /// Returns the place that would take a job that is ready now, and its wait; likewise.
   Foreseen foresee(const Waiting& job) noexcept;
-  /// Returns how many jobs run at a time where a job waits.
-  std::uint32_t at_a_time(const Waiting& job) noexcept;
 
  private:
+  Start start_at(const Waiting& job, std::uint16_t at) noexcept;
+  /// Calls `f` with the place of a line of one place, or those of a group.
+  template <class F>
+  void each_place_of(const Waiting& job, std::uint16_t at, F f) const {
+    if (lines_.is_shared(job))
+      lines_.each_place(at, f);
+    else
+      f(at);
+  }
+  Expected before(const Waiting& job, std::uint16_t at) noexcept;
+  std::uint16_t first_place_of(const Waiting& job) noexcept;
   Instant next_due(const Waiting& job) const noexcept;
   Chosen chosen_for(const Waiting& job, const Room& room) const noexcept;
   std::shared_ptr<Waiting> take_found(const Found& found, bool runs) noexcept;

@@ -44,7 +44,7 @@ inline constexpr std::size_t levels = 3;
 enum class Chosen : std::uint8_t {
   by_order,  ///< it is one of the first devices that can run the job, in the order of the table
   by_time,   ///< it has run jobs like it in less time than these
-  idle,      ///< it had nothing else to do
+  idle,      ///< it had less to do
   trial,     ///< how long it takes now is not known
 };
 
@@ -54,6 +54,7 @@ struct InLine {
   std::uint32_t entries = 0;  ///< made for it in lines: see `Entry`
   bool is_staged = false;     ///< one of the staged jobs of its place
   bool is_held = false;       ///< set aside until its tag has room
+  bool is_due_here = false;   ///< it prefers these devices because they start it by its `start_by`
   Duration expected{};        ///< its run time, while its line expects it
 };
 

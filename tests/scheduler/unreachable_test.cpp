@@ -83,9 +83,10 @@ TEST_CASE("a job that cannot start in time is refused at once, with the numbers"
   CHECK_FALSE(on.is_refused({.start_by = Deadline(30ms)}));
   REQUIRE(on.is_refused({.start_by = Deadline(29ms)}));
   CHECK(*on.error == Errc::timed_out);
-  CHECK(on.error->sentence() ==
-        "Job 'copy' was refused: 3 jobs run before it, 10 ms each and 1 at a time, and it is to start within "
-        "29 ms.");
+  CHECK(
+      on.error->sentence() ==
+      "Job 'copy' was refused: it is expected to start after 30 ms on 'cuda:0' (3 jobs run before it, 10 ms "
+      "each and 1 at a time), and it is to start within 29 ms.");
   CHECK(on.scheduler->metrics().timed_out == 1);
   CHECK_FALSE(on.is_refused({}));
   CHECK_FALSE(on.is_refused({.priority = Priority::high, .start_by = Deadline(1ms)}));
@@ -146,4 +147,76 @@ TEST_CASE("a job is checked when its predecessors have completed", "[scheduler]"
   on.clock.advance(25ms);
   on.device->release_first(1);  // two jobs wait then, for one lane
   CHECK(test::settled(last) == Errc::timed_out);
+}
+
+TEST_CASE("a running job counts until it is expected to end", "[scheduler]") {
+  Device10 on({.refuse_unreachable = true}, 1, false);
+  on.device->release();
+  REQUIRE(on.waiting.front().wait());
+  on.device->set_script({});
+  on.device->hold();
+  on.wait_for_lane(1);
+  test::await([&] { return on.device->held() == 1; });
+  CHECK_FALSE(on.is_refused({.start_by = Deadline(10ms)}));
+  REQUIRE(on.is_refused({.start_by = Deadline(9ms)}));
+  CHECK(
+      on.error->sentence() ==
+      "Job 'copy' was refused: it is expected to start after 10 ms on 'cuda:0', and it is to start within 9 "
+      "ms.");
+  on.clock.advance(4ms);
+  CHECK_FALSE(on.is_refused({.start_by = Deadline(6ms)}));
+  CHECK(on.is_refused({.start_by = Deadline(5ms)}));
+  on.clock.advance(1min);  // it may end at any time
+  CHECK_FALSE(on.is_refused({.start_by = Deadline(1ns)}));
+}
+
+TEST_CASE("a job waits for the device that starts it in time, and is refused if none does", "[scheduler]") {
+  ManualClock clock;
+  const std::vector<Scripted> devices{std::make_shared<test::ScriptedDevice>(
+                                          "cuda:0", AdapterType::discrete, Features{}, std::uint8_t{0}, "A"),
+                                      std::make_shared<test::ScriptedDevice>(
+                                          "cuda:1", AdapterType::discrete, Features{}, std::uint8_t{0}, "B")};
+  Scheduler scheduler =
+      test::scheduler_of(devices, {.refuse_unreachable = true, .clock = &clock}, {.lanes_per_device = 1});
+  const auto kernel = test::copy();
+  const std::vector<float> in{1.0f};
+  std::list<std::vector<float>> out;
+  const auto submit = [&](const JobOptions& options = {}) {
+    return scheduler.submit(kernel(in, out.emplace_back(1)), options);
+  };
+  for (const Scripted& device : devices) device->hold();
+  std::vector<Ticket> tickets;
+  const auto await_held = [&](std::size_t device) {
+    test::await([&] { return devices[device]->held() == 1; });
+  };
+  for (const auto& [device, took] : {std::pair(0u, 1ms), std::pair(1u, 10ms)}) {
+    Ticket known = submit({.on = devices[device]->info().id});
+    await_held(device);
+    clock.advance(took);
+    devices[device]->release_first(1);
+    REQUIRE(known.wait());
+  }
+  tickets.push_back(submit({.on = "cuda:1"}));
+  await_held(1);
+  clock.advance(8ms);
+  for (int i = 0; i < 6; ++i) tickets.push_back(submit());
+  await_held(0);
+
+  Ticket refused = submit({.start_by = Deadline(1ms)});
+  REQUIRE(test::settled(refused) == Errc::timed_out);
+  CHECK(refused.wait().error().sentence() ==
+        "Job 'copy' was refused: it is expected to start after 2 ms on 'cuda:1', and it is to start within 1 "
+        "ms.");
+  tickets.push_back(submit({.start_by = Deadline(6ms)}));  // the faster device starts it in time
+  Ticket moved = submit({.start_by = Deadline(3ms)});
+  CHECK_FALSE(moved.ready());
+  devices[1]->release_first(1);
+  await_held(1);
+  devices[1]->release();
+  const auto outcome = moved.wait();
+  REQUIRE(outcome);
+  CHECK(outcome->device().id == "cuda:1");
+  CHECK(moved.explain().candidates[1].code == RefusalCode::busy);
+  devices[0]->release();
+  for (Ticket& ticket : tickets) CHECK(ticket.wait());
 }

@@ -120,12 +120,13 @@ struct SchedulerOptions {
   /// jobs that a job submits, count, but are accepted at once.
   std::uint32_t max_queued = 65'536;
   WhenFull when_full = WhenFull::wait;
-  /// A job whose `JobOptions::start_by` cannot be reached fails as timed_out when it is ready to
-  /// run, and does not wait until then. The estimate is low: the jobs that wait for the same device
-  /// and would run before it, times their mean run time, divided by the jobs that run there at a
-  /// time. The mean is of jobs of the same kernel and, to a quarter of an octave, the same size on
-  /// that device; the latest count most. Jobs that run already, and kernels that have not completed
-  /// there, count for nothing.
+  /// A job whose `JobOptions::start_by` no device reaches fails as timed_out when it is ready to run, and
+  /// does not wait until then. If only a device reaches it that would complete the job later than others,
+  /// the job waits for that device. The estimate is low: the time until the first running job ends, and
+  /// the mean run times of the jobs that wait for the same device and run before it, divided by the jobs
+  /// that run there at a time. The mean is of jobs of the same kernel and, to a quarter of an octave, the
+  /// same size on that device; the latest count most. Kernels that have not completed there count for
+  /// nothing.
   bool refuse_unreachable = false;
   std::vector<TagOptions> tags = {};
   Fallback fallback = Fallback::allow;
