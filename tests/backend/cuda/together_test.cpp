@@ -2,6 +2,7 @@
 // table, and falls back to the next one if that fails.
 #include <wye/wye.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <string>
@@ -147,6 +148,49 @@ TEST_CASE("each type of work goes to the backend of its table, in one process", 
   }
   CHECK(x == std::vector<Word>(10'000, 14));
   CHECK(runtime.metrics().jobs.fallbacks >= 1);
+}
+
+TEST_CASE("each kernel goes to the backend that has run it in less time, in one process", "[cuda]") {
+  if (!has_kernels()) return;
+  const StandIn stand_in;
+  stand_in.latency("kernel/add", std::chrono::milliseconds(50));
+  RuntimeOptions chosen = options({"cuda", "vulkan"});
+  chosen.scheduler.preferences = {{workload_types::custom, Bytes{}, {"cuda", "vulkan"}}};
+  Runtime runtime = good(Runtime::open(std::move(chosen)));
+  if (runtime.devices().size() < 2) return skip("there is no Vulkan device");
+  constexpr char slow_iota_comp[] = R"(#version 450
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0, std430) buffer X { uint x[]; };
+layout(push_constant) uniform P { uint first; };
+void main() {
+  const uint i = gl_GlobalInvocationID.x;
+  if (i >= x.length()) return;
+  uint sum = first;
+  for (uint k = 0; k < 20000; ++k) sum = sum * 5 + (k ^ i);
+  x[i] = sum == 0 ? i : first + i;
+})";
+  const auto iota = good(Kernel<Write<Word>, Word>::make(
+      {.name = "iota",
+       .sources = {CudaCpp{.text = test_kernels_cu, .workgroup = Extent3{64}}, Glsl{slow_iota_comp}}}));
+  const Add slow_on_cuda = add(false);
+  constexpr int jobs = 40;
+  std::vector<Word> x(1000, 1), y(1000);
+  std::string on_x, on_y, reason;
+  for (int i = 0; i < jobs; ++i) {
+    const auto added = runtime.submit(slow_on_cuda(x, 1)).wait();
+    const auto counted = runtime.submit(iota(y, 7)).wait();
+    if (!added) FAIL(added.error().describe());
+    if (!counted) FAIL(counted.error().describe());
+    on_x += added->backend() == "cuda" ? 'c' : 'v';
+    on_y += counted->backend() == "cuda" ? 'c' : 'v';
+    if (added->backend() == "vulkan") reason = added->reason();
+  }
+  CHECK(x == std::vector<Word>(1000, 1 + jobs));
+  CHECK(y[999] == 1006);
+  CHECK(on_x.front() == 'c');  // the table's order, until times are known
+  CHECK(std::count(on_x.begin() + jobs / 2, on_x.end(), 'c') <= 2);  // trials
+  CHECK(std::count(on_y.begin() + jobs / 2, on_y.end(), 'v') <= 2);
+  says(reason, {"'cuda:0' comes before it, but takes longer."});
 }
 #endif
 
