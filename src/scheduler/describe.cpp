@@ -233,7 +233,8 @@ void Compiler::describe(const Operands& operands, const Dependencies& dependenci
                                  !is_chosen         ? core_.parts().explainer.describe(record, decision)
                                  : placed.is_pinned ? base::text("The placement names '{}'.", info.id)
                                                     : core_.parts().explainer.placement_reason(record),
-                                 decision.code, to_optional(decision.error())});
+                                 decision.code, to_optional(decision.error()),
+                                 core_.parts().explainer.estimate(record, decision.device)});
     };
     for (const Decision& decision : record.decisions)
       if (decision.verdict == Candidate::Verdict::ran) add(decision);

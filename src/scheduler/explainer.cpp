@@ -82,7 +82,6 @@ std::string Explainer::describe(const Record& record, const Decision& decision) 
   return {};
 }
 
-/// Returns how long jobs like one take on a device that runs no other job; nothing if it is not known.
 std::optional<Estimate> Explainer::estimate(const Record& record, std::size_t device) const {
   const Timing alone = times_.find(record.kind(record.row->group_of(device))).share;
   if (alone.count == 0) return std::nullopt;

@@ -33,6 +33,8 @@ class Explainer {
   std::string reason(const Record& record) const;
   /// Returns why a device did not run a job.
   std::string describe(const Record& record, const Decision& decision) const;
+  /// Returns how long jobs like one take on a device; nothing if it is not known.
+  std::optional<Estimate> estimate(const Record& record, std::size_t device) const;
   /// Returns the error of a job that no device can run.
   Error no_device_error(const Record& record) const;
 
@@ -41,7 +43,6 @@ class Explainer {
   bool is_inherited() const noexcept { return pool_.origin().is_inherited(); }
   std::string failure(const Record& record, const Decision& decision) const;
   std::string absent_backends(const Record& record) const;
-  std::optional<Estimate> estimate(const Record& record, std::size_t device) const;
   std::string slowness(const Record& record, std::size_t device) const;
   Decision pass(const Record& record, std::size_t device) const;
   std::string times_taken(const Record& record) const;

@@ -330,6 +330,23 @@ TEST_CASE("a plan reserves its memory when it is compiled, or is refused with it
                  "for graph 'graph' (arrays 0 bytes, host memory 4.00 KiB, scratch 4.00 KiB)"));
 }
 
+TEST_CASE("a plan has the times of earlier jobs like its steps", "[scheduler]") {
+  const Machine machine({scripted("cuda:0"), scripted("vulkan:0")});
+  Row x(8), y(800);
+  REQUIRE(machine.scheduler.run(add_number()(x, 1), {.on = "cuda:0"}));
+  REQUIRE(machine.scheduler.run(add_number()(x, 1), {.on = "cuda:0"}));
+  Graph graph;
+  graph.add(add_number()(x, 1));
+  graph.add(add_number()(y, 1));
+  const auto plan = graph.compile(machine.scheduler);
+  REQUIRE(plan);
+  const auto steps = plan->description().steps;
+  REQUIRE(steps[0].candidates[0].estimate);
+  CHECK(steps[0].candidates[0].estimate->runs == 2);
+  CHECK_FALSE(steps[0].candidates[1].estimate);  // no such job has run there
+  CHECK_FALSE(steps[1].candidates[0].estimate);  // of this size
+}
+
 TEST_CASE("a step whose kernel does not build runs elsewhere, unless that is forbidden", "[scheduler]") {
   const auto first = scripted("cuda:0"), second = scripted("vulkan:0");
   first->fail_at(DeviceStep::create_executable, Errc::compile_failed);

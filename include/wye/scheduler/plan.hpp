@@ -51,8 +51,9 @@ struct PlanDescription {
     std::string name;
     std::string device;  ///< "cuda:0"
     std::vector<Call> calls;
-    std::vector<std::size_t> after;     ///< the steps that it follows
-    std::vector<Candidate> candidates;  ///< its device first; not compared
+    std::vector<std::size_t> after;  ///< the steps that it follows
+    /// Its device first, with the times of earlier jobs like the step (`Candidate::estimate`); not compared.
+    std::vector<Candidate> candidates;
   };
   /// A copy that the plan inserts. It is left out in a run that finds the contents in place
   /// already.
