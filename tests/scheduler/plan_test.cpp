@@ -331,7 +331,7 @@ TEST_CASE("a plan reserves its memory when it is compiled, or is refused with it
 }
 
 TEST_CASE("a plan has the times of earlier jobs like its steps", "[scheduler]") {
-  const Machine machine({scripted("cuda:0"), scripted("vulkan:0")});
+  Machine machine({scripted("cuda:0"), scripted("vulkan:0")});
   Row x(8), y(800);
   REQUIRE(machine.scheduler.run(add_number()(x, 1), {.on = "cuda:0"}));
   REQUIRE(machine.scheduler.run(add_number()(x, 1), {.on = "cuda:0"}));

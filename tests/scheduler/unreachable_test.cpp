@@ -64,6 +64,8 @@ struct Device10 {
     return is_settled;  // the ticket cancels a job that waits
   }
 
+  bool is_refused_within(Duration left) { return is_refused({.start_by = Deadline(left)}); }
+
   Kernel<Read<float>, Write<float>> kernel = test::copy();
   ManualClock clock;
   Scripted device = scripted("cuda:0");
@@ -157,17 +159,17 @@ TEST_CASE("a running job counts until it is expected to end", "[scheduler]") {
   on.device->hold();
   on.wait_for_lane(1);
   test::await([&] { return on.device->held() == 1; });
-  CHECK_FALSE(on.is_refused({.start_by = Deadline(10ms)}));
-  REQUIRE(on.is_refused({.start_by = Deadline(9ms)}));
+  CHECK_FALSE(on.is_refused_within(10ms));
+  REQUIRE(on.is_refused_within(9ms));
   CHECK(
       on.error->sentence() ==
       "Job 'copy' was refused: it is expected to start after 10 ms on 'cuda:0', and it is to start within 9 "
       "ms.");
   on.clock.advance(4ms);
-  CHECK_FALSE(on.is_refused({.start_by = Deadline(6ms)}));
-  CHECK(on.is_refused({.start_by = Deadline(5ms)}));
+  CHECK_FALSE(on.is_refused_within(6ms));
+  CHECK(on.is_refused_within(5ms));
   on.clock.advance(1min);  // it may end at any time
-  CHECK_FALSE(on.is_refused({.start_by = Deadline(1ns)}));
+  CHECK_FALSE(on.is_refused_within(1ns));
 }
 
 TEST_CASE("a job waits for the device that starts it in time, and is refused if none does", "[scheduler]") {
@@ -184,6 +186,7 @@ TEST_CASE("a job waits for the device that starts it in time, and is refused if 
   const auto submit = [&](const JobOptions& options = {}) {
     return scheduler.submit(kernel(in, out.emplace_back(1)), options);
   };
+  const auto submit_within = [&](Duration left) { return submit({.start_by = Deadline(left)}); };
   for (const Scripted& device : devices) device->hold();
   std::vector<Ticket> tickets;
   const auto await_held = [&](std::size_t device) {
@@ -202,13 +205,13 @@ TEST_CASE("a job waits for the device that starts it in time, and is refused if 
   for (int i = 0; i < 6; ++i) tickets.push_back(submit());
   await_held(0);
 
-  Ticket refused = submit({.start_by = Deadline(1ms)});
+  Ticket refused = submit_within(1ms);
   REQUIRE(test::settled(refused) == Errc::timed_out);
   CHECK(refused.wait().error().sentence() ==
         "Job 'copy' was refused: it is expected to start after 2 ms on 'cuda:1', and it is to start within 1 "
         "ms.");
-  tickets.push_back(submit({.start_by = Deadline(6ms)}));  // the faster device starts it in time
-  Ticket moved = submit({.start_by = Deadline(3ms)});
+  tickets.push_back(submit_within(6ms));  // the faster device starts it in time
+  Ticket moved = submit_within(3ms);
   CHECK_FALSE(moved.ready());
   devices[1]->release_first(1);
   await_held(1);
