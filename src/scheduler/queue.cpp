@@ -160,9 +160,7 @@ void Queue::find_room_times_locked(Instant now) noexcept {
     Duration first = Duration::max();
     for (const Record* job = active_.last(); job; job = job->active_next) {
       const bool is_here = places.is_on_threads(p) ? places.is_on_threads(job->place) : job->place == p;
-      if (!is_here || !job->is_committed) continue;
-      const bool is_known = job->runs.estimate != Duration::zero();
-      first = std::min(first, is_known ? job->runs.committed + job->runs.estimate - now : Duration::zero());
+      if (is_here && job->is_committed) first = std::min(first, job->runs.ends - now);
     }
     const bool waits = first != Duration::max() && !places.has_room(p);
     places[p].until_room = waits ? std::max(first, Duration::zero()) : Duration::zero();
@@ -189,6 +187,7 @@ void Queue::begin_locked(Record& record, bool counts_for_tag) noexcept {
 void Queue::commit_locked(Record& record, Instant now) noexcept {
   Places& places = ready_.places();
   record.runs.committed = now == Instant() ? parts_.clock.now() : now;
+  record.runs.ends = record.runs.committed + record.runs.estimate;
   record.runs.share = places.share(record.place, record.runs.committed);
   places.commit(record.place);
   record.is_committed = true;

@@ -64,6 +64,7 @@ struct Choosing {
   Duration estimate{};             ///< of its time there; zero: it was not known
   TimeBook::Row* times = nullptr;  ///< of its kind there; null: they are not observed
   Instant committed{};             ///< when its place took it
+  Instant ends{};                  ///< `estimate` after that; under the mutex of the scheduler
   Duration share{};                ///< of its processor (`Places::share`) at that time
   double part = 1;                 ///< of the time until it settled, that it had the processor
 };
