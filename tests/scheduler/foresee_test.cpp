@@ -36,10 +36,7 @@ struct Rig {
   }
 
   ManualClock clock;
-  std::vector<Scripted> devices{std::make_shared<test::ScriptedDevice>("cuda:0", AdapterType::discrete,
-                                                                       Features{}, std::uint8_t{0}, "A"),
-                                std::make_shared<test::ScriptedDevice>("cuda:1", AdapterType::discrete,
-                                                                       Features{}, std::uint8_t{0}, "B")};
+  std::vector<Scripted> devices = test::unlike_gpus();
   ContextPool pool = test::pool_of(devices, {.lanes_per_device = 1, .clock = &clock});
   Kernel<ReadWrite<float>, float> kernel = test::host_scale();
   std::vector<float> value{1.0f};

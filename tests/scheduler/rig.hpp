@@ -88,6 +88,14 @@ struct Busy {
   }
 };
 
+/// Returns two GPUs of different names, so that they are not equal.
+inline std::vector<Scripted> unlike_gpus(const char* first = "cuda:0", const char* second = "cuda:1") {
+  const auto gpu = [](const char* id, const char* name) {
+    return std::make_shared<ScriptedDevice>(id, AdapterType::discrete, Features{}, std::uint8_t{0}, name);
+  };
+  return {gpu(first, "A"), gpu(second, "B")};
+}
+
 /// A scheduler on scripted devices, and arrays of its pool. Jobs of `workload_types::custom` try
 /// the devices in their order.
 struct Machine {

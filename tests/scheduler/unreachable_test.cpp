@@ -174,10 +174,7 @@ TEST_CASE("a running job counts until it is expected to end", "[scheduler]") {
 
 TEST_CASE("a job waits for the device that starts it in time, and is refused if none does", "[scheduler]") {
   ManualClock clock;
-  const std::vector<Scripted> devices{std::make_shared<test::ScriptedDevice>(
-                                          "cuda:0", AdapterType::discrete, Features{}, std::uint8_t{0}, "A"),
-                                      std::make_shared<test::ScriptedDevice>(
-                                          "cuda:1", AdapterType::discrete, Features{}, std::uint8_t{0}, "B")};
+  const std::vector<Scripted> devices = test::unlike_gpus();
   Scheduler scheduler =
       test::scheduler_of(devices, {.refuse_unreachable = true, .clock = &clock}, {.lanes_per_device = 1});
   const auto kernel = test::copy();
