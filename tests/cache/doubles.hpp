@@ -1,16 +1,13 @@
 #pragma once
-/// Programs and stores for the tests of this room. They count their calls.
-#include <wye/base/blob_store.hpp>
-
+/// Programs for the tests of this room. They count their calls.
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "cache/cache.hpp"
 #include "device/provider.hpp"
+#include "support/memory_store.hpp"
 
 namespace wye::test {
 
@@ -62,40 +59,6 @@ class CountingProgram final : public device::Program {
 inline std::shared_ptr<CountingProgram> program(std::string name, bool storable = true) {
   return std::make_shared<CountingProgram>(std::move(name), storable);
 }
-
-/// Blobs in memory. Each call fails if its error is set.
-class MemoryStore final : public BlobStore {
- public:
-  Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override {
-    const std::lock_guard lock(mutex_);
-    ++gets;
-    if (get_error) return *get_error;
-    const auto found = blobs.find(key);
-    if (found == blobs.end()) return std::optional<std::vector<std::byte>>();
-    return std::optional(found->second);
-  }
-  Result<void> put(const Digest& key, std::span<const std::byte> blob) override {
-    const std::lock_guard lock(mutex_);
-    ++puts;
-    if (put_error) return *put_error;
-    blobs[key].assign(blob.begin(), blob.end());
-    return {};
-  }
-  Result<void> remove(const Digest& key) override {
-    const std::lock_guard lock(mutex_);
-    ++removes;
-    if (remove_error) return *remove_error;
-    blobs.erase(key);
-    return {};
-  }
-
-  std::map<Digest, std::vector<std::byte>> blobs;
-  int gets = 0, puts = 0, removes = 0;
-  std::optional<Error> get_error, put_error, remove_error;
-
- private:
-  std::mutex mutex_;
-};
 
 /// Returns all metrics of a cache, read at one moment.
 inline CacheMetrics metrics(const cache::Cache& cache) {

@@ -13,6 +13,7 @@
 #include "support/catch.hpp"
 #include "support/compilers.hpp"
 #include "support/kernels.hpp"
+#include "support/memory_store.hpp"
 #include "support/skip.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -246,35 +247,9 @@ TEST_CASE("the eviction policy of a runtime's cache is an option", "[runtime]") 
   CHECK(kept(Eviction::slru) == std::vector<std::string>{"a@vulkan:0", "c@vulkan:0"});
 }
 
-namespace {
-
-/// Keeps blobs in memory.
-class MapStore final : public BlobStore {
- public:
-  Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override {
-    const std::lock_guard lock(mutex);
-    const auto found = blobs.find(key);
-    return found == blobs.end() ? std::optional<std::vector<std::byte>>() : std::optional(found->second);
-  }
-  Result<void> put(const Digest& key, std::span<const std::byte> blob) override {
-    const std::lock_guard lock(mutex);
-    blobs[key].assign(blob.begin(), blob.end());
-    return {};
-  }
-  Result<void> remove(const Digest& key) override {
-    const std::lock_guard lock(mutex);
-    blobs.erase(key);
-    return {};
-  }
-  std::mutex mutex;
-  std::map<Digest, std::vector<std::byte>> blobs;
-};
-
-}  // namespace
-
 TEST_CASE("a runtime keeps its kernels in a store of the host", "[runtime]") {
   if (!test::has_glsl()) return;
-  const auto store = std::make_shared<MapStore>();
+  const auto store = std::make_shared<test::MemoryStore>();
   const auto scale = test::scale();
   std::vector<float> x(64, 1.0f);
   for (const CacheTier expected : {CacheTier::built, CacheTier::disk}) {

@@ -80,7 +80,7 @@ TEST_CASE("a job runs elsewhere if the devices that it prefers refuse it or fail
 TEST_CASE("a job leaves the device that it prefers only if another one completes it before it could start",
           "[scheduler][prefer]") {
   using scheduler::decide_move, scheduler::Move;
-  // Two jobs of 4 ms wait for one device: one that moves would start there after 4 ms, and complete after 8.
+  // Two jobs of 4 ms wait for one device. The second one would start there after 4 ms and complete after 8 ms.
   CHECK(decide_move({.run = 4ms, .before = 8ms}, 3ms) == Move::first);
   CHECK(decide_move({.run = 4ms, .before = 8ms}, 7ms) == Move::first);
   CHECK(decide_move({.run = 4ms, .before = 8ms, .until_start = true}, 3ms) == Move::first);

@@ -3,15 +3,12 @@
 #include <unistd.h>
 #include <wye/wye.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -23,6 +20,7 @@
 #include "rig.hpp"
 #include "scheduler/stored_times.hpp"
 #include "scheduler/time_book.hpp"
+#include "support/memory_store.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -319,31 +317,10 @@ TEST_CASE("with the order of the table, times are neither loaded nor saved", "[s
 }
 
 TEST_CASE("the application's store keeps times", "[scheduler][times]") {
-  struct Store final : BlobStore {
-    Result<std::optional<std::vector<std::byte>>> get(const Digest& key) override {
-      const std::lock_guard lock(mutex);
-      const auto found = blobs.find(key);
-      return found == blobs.end() ? std::nullopt : std::optional(found->second);
-    }
-    Result<void> put(const Digest& key, std::span<const std::byte> blob) override {
-      if (is_full) return Error(Errc::io, "It is full.");
-      const std::lock_guard lock(mutex);
-      blobs[key].assign(blob.begin(), blob.end());
-      return {};
-    }
-    Result<void> remove(const Digest& key) override {
-      const std::lock_guard lock(mutex);
-      blobs.erase(key);
-      return {};
-    }
-    std::mutex mutex;
-    std::map<Digest, std::vector<std::byte>> blobs;
-    std::atomic<bool> is_full{false};
-  };
-  const auto store = std::make_shared<Store>();
+  const auto store = std::make_shared<test::MemoryStore>();
   { Process(store).run(0, 20ms); }
   CHECK(Process(store).runs(0) == 1);
-  store->is_full = true;
+  store->put_error = Error(Errc::io, "It is full.");
   { Process(store).run(0, 20ms); }
   CHECK(Process(store).runs(0) == 1);
 }
