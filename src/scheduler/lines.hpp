@@ -51,6 +51,11 @@ struct Line {
   bool prefers = false;             ///< some of these, which are its home while they take jobs
 
   bool is_shared() const noexcept { return !groups.empty(); }
+  /// Returns whether its jobs prefer other groups.
+  bool prefers_others_to(std::uint16_t group) const noexcept {
+    const Group* const one = of(group);
+    return prefers && !(one && one->is_preferred);
+  }
   const Group* of(std::uint16_t group) const noexcept {
     for (const Group& one : groups)
       if (one.number == group) return &one;

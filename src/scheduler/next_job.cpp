@@ -116,7 +116,7 @@ bool NextJob::is_worth_trying(const Line& line, std::uint16_t group, bool is_idl
   const Line::Group* const here = line.of(group);
   const Duration at_home = line.time_on(line.home);
   if (!here || !here->times || !here->times->may_be_tried() || at_home == Duration::zero()) return false;
-  if (line.prefers && !here->is_preferred) return false;
+  if (line.prefers_others_to(group)) return false;
   const Duration since = here->times->run_since();
   if (here->times->has_run())
     return here->time() != Duration::zero() && here->time() <= since / part &&
@@ -189,9 +189,9 @@ Found NextJob::next_to_move() noexcept {
 /// Returns whether a job of the group `home`, whose time on the group `to` is not known, may move there.
 bool NextJob::may_move_unknown(const Waiting& job, std::uint16_t home, std::uint16_t to) const noexcept {
   if (!places_[to].is_gpu || !places_[home].is_gpu) return false;
-  const Line::Group* const group = job.waits.line->of(to);
-  if (job.waits.line->prefers && !(group && group->is_preferred)) return false;
+  if (job.waits.line->prefers_others_to(to)) return false;
   if (!learns_) return true;
+  const Line::Group* const group = job.waits.line->of(to);
   const bool may_be_tried = group && group->times && group->times->may_be_tried();
   return may_be_tried && !places_[to].runs_trial && !job.has_own_limits;
 }
@@ -211,8 +211,7 @@ NextJob::Candidate NextJob::to_move(Found jobs, std::uint16_t home) noexcept {
     const bool is_known = here != Duration::zero();
     if (!is_known && !may_move_unknown(job, home, to)) return Move::none;
     jobs.chosen = learns_ && !is_known ? Chosen::trial : Chosen::idle;
-    const Line::Group* const group = job.waits.line->of(to);
-    wait.until_start = job.waits.line->prefers && !(group && group->is_preferred);
+    wait.until_start = job.waits.line->prefers_others_to(to);
     wait.run = learns_ || is_known ? there : Duration::zero();
     if (is_known && there != Duration::zero())
       slowdown = static_cast<double>(here.count()) / static_cast<double>(there.count());

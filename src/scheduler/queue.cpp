@@ -156,14 +156,16 @@ Foreseen Queue::foresee_locked(const Record& record) noexcept {
 /// Finds the time until a place has room.
 void Queue::find_room_times_locked(Instant now) noexcept {
   Places& places = ready_.places();
+  const auto shared = [&](std::uint16_t place) { return places.is_on_threads(place) ? on_threads : place; };
+  for (std::uint16_t p = 0; p < places.size(); ++p) places[p].until_room = Duration::max();
+  for (const Record* job = active_.last(); job; job = job->active_next) {
+    if (!job->is_committed) continue;
+    Duration& first = places[shared(job->place)].until_room;
+    first = std::min(first, std::max(job->runs.ends - now, Duration::zero()));
+  }
   for (std::uint16_t p = 0; p < places.size(); ++p) {
-    Duration first = Duration::max();
-    for (const Record* job = active_.last(); job; job = job->active_next) {
-      const bool is_here = places.is_on_threads(p) ? places.is_on_threads(job->place) : job->place == p;
-      if (is_here && job->is_committed) first = std::min(first, job->runs.ends - now);
-    }
-    const bool waits = first != Duration::max() && !places.has_room(p);
-    places[p].until_room = waits ? std::max(first, Duration::zero()) : Duration::zero();
+    const Duration first = places[shared(p)].until_room;
+    places[p].until_room = places.has_room(p) || first == Duration::max() ? Duration::zero() : first;
   }
 }
 

@@ -54,9 +54,9 @@ void TimeStore::load() {
     const AdapterInfo& info = fleet_.info(choice.equal);
     const Digest key = key_of(info);
     const auto stored = records_->load(key);
-    const auto times = stored && *stored ? decode_times(**stored) : std::nullopt;
+    auto times = stored && *stored ? decode_times(**stored) : std::nullopt;
     if (times)
-      times_.adopt(group, *times);
+      times_.adopt(group, *std::move(times));
     else if (!stored || *stored)
       log_.write(LogLevel::warning, "scheduler",
                  base::text("The stored times of jobs on '{}' are ignored: they are damaged, or of another "
