@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "device/backend.hpp"
+#include "pool/device_mask.hpp"
 
 namespace wye::inline v0::pool {
 namespace {
@@ -70,10 +71,27 @@ std::string all_reasons(const std::vector<AdapterInfo>& adapters) {
   return reasons;
 }
 
+/// Returns the error of a device that is not there, with the adapters that are.
+Error not_there(const std::string& name, const Selection& selection, const device::BackendOptions& options) {
+  std::vector<std::string> none;
+  std::string list;
+  if (const auto all = find_adapters({.backends = selection.backends}, options, none))
+    for (const device::Discovered& one : *all) {
+      if (!list.empty()) list += ", ";
+      list += one.adapter ? base::text("{} ({})", one.info.id, to_string(one.info.device_uuid))
+                          : base::text("{}: {}", one.info.id, base::clause(one.info.reason));
+    }
+  return Error(Errc::not_found, base::text("There is no device '{}' (PoolOptions::devices); there are: {}.",
+                                           name, list.empty() ? "none" : list));
+}
+
 }  // namespace
 
-Result<std::vector<device::Discovered>> find_adapters(const std::vector<std::string>& backends,
-                                                      const device::BackendOptions& options) {
+Result<std::vector<device::Discovered>> find_adapters(const Selection& selection,
+                                                      const device::BackendOptions& options,
+                                                      std::vector<std::string>& missing) {
+  const std::vector<std::string>& backends = selection.backends;
+  const DeviceMask mask(selection.devices);
   std::vector<device::Discovered> found;
   for (const std::string& name : backends)
     if (!device::find_backend(name)) return Error(Errc::not_found, absent(name).reason);
@@ -82,6 +100,7 @@ Result<std::vector<device::Discovered>> find_adapters(const std::vector<std::str
   for (const std::string& name : backends)  // a repeated name would open its devices twice
     if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
   for (const std::string_view name : order) {
+    if (!mask.may_name(name)) continue;
     // A backend that this build leaves out is listed with its reason.
     const device::BackendEntry* const entry = device::find_backend(name);
     if (!entry->make)
@@ -89,6 +108,7 @@ Result<std::vector<device::Discovered>> find_adapters(const std::vector<std::str
     else
       for (device::Discovered& one : entry->make()->discover(options)) found.push_back(std::move(one));
   }
+  missing = mask.apply(found);
   return found;
 }
 
@@ -124,12 +144,14 @@ bool is_adopted(const AdapterInfo& info) noexcept {
   return std::string_view(info.id).substr(info.backend.size()).starts_with(host_suffix);
 }
 
-Result<Inventory> take_inventory(const std::vector<std::string>& backends,
-                                 const device::BackendOptions& options,
+Result<Inventory> take_inventory(const Selection& selection, const device::BackendOptions& options,
                                  const std::vector<NativeDevice>& adopt, device::Qualifier* qualifier) {
-  auto discovered = find_adapters(backends, options);
+  if (auto ok = DeviceMask(selection.devices).check(); !ok) return std::move(ok).error();
+  std::vector<std::string> missing;
+  auto discovered = find_adapters(selection, options, missing);
   if (!discovered) return std::move(discovered).error();
   std::vector<device::Discovered> found = *std::move(discovered);
+  if (!missing.empty()) return not_there(missing.front(), selection, options);
   if (auto inserted = insert_adopted(adopt, options, found); !inserted) return std::move(inserted).error();
   std::stable_partition(found.begin(), found.end(),
                         [](const device::Discovered& one) { return !device::is_emulated(one.info); });

@@ -25,10 +25,18 @@ struct Inventory {
   std::function<Result<std::vector<device::Discovered>>()> discover = {};
 };
 
-/// Finds the adapters of `backends`, without devices of the application; see `take_inventory`.
-/// Errors:  not_found (a name that this build does not have).
-Result<std::vector<device::Discovered>> find_adapters(const std::vector<std::string>& backends,
-                                                      const device::BackendOptions& options);
+/// The adapters that a pool uses: `PoolOptions::backends` and `PoolOptions::devices`.
+struct Selection {
+  std::vector<std::string> backends = {};
+  std::vector<std::string> devices = {};
+};
+
+/// Finds the selected adapters, without devices of the application; see `take_inventory`. Names of
+/// devices that are not there, such as a GPU that was removed, are added to `missing`.
+/// Errors:  not_found (a backend that this build does not have).
+Result<std::vector<device::Discovered>> find_adapters(const Selection& selection,
+                                                      const device::BackendOptions& options,
+                                                      std::vector<std::string>& missing);
 
 /// Opens an adapter, names it `id`, and has `qualifier` check it, unless that is null.
 Result<std::shared_ptr<device::DeviceBase>> open_adapter(device::Adapter& adapter, const std::string& id,
@@ -47,15 +55,16 @@ void note_opened(AdapterInfo& adapter, const Result<std::shared_ptr<device::Devi
 /// Returns whether the application has opened a device itself, by its id.
 bool is_adopted(const AdapterInfo& info) noexcept;
 
-/// Opens every usable device of `backends`, in that order; empty means the default order. A
+/// Opens every usable device of `selection`, in the order of its backends; no backend means the
+/// default order. A
 /// graphics driver that runs on the CPU comes after all other devices: it is for correctness, not
 /// for speed. Devices of the application (`adopt`) are "vulkan:host", "vulkan:host1" ... They come
 /// first, and replace the backend's own device of the same silicon. Devices that `qualifier` does
 /// not trust are not usable; it may be null, and does not check the application's devices.
-/// Errors:  not_found (a name that this build does not have), unavailable (no usable device, with
-///          every reason); those of `Backend::adopt`.
-Result<Inventory> take_inventory(const std::vector<std::string>& backends,
-                                 const device::BackendOptions& options,
+/// Errors:  not_found (a backend that this build does not have, a device that is not there),
+///          invalid_argument (a repeated or empty name of a device), unavailable (no usable device,
+///          with every reason); those of `Backend::adopt`.
+Result<Inventory> take_inventory(const Selection& selection, const device::BackendOptions& options,
                                  const std::vector<NativeDevice>& adopt = {},
                                  device::Qualifier* qualifier = nullptr);
 

@@ -132,9 +132,13 @@ Result<std::shared_ptr<Pool>> Pool::open(PoolOptions options, std::shared_ptr<de
                                        .kept_memory = options.kept_memory,
                                        .pinned_memory = options.pinned_memory,
                                        .poll_limit = options.poll_limit};
-  auto inventory = take_inventory(options.backends, backend, options.adopt, qualifier.get());
+  const Selection selection{options.backends, options.devices};
+  auto inventory = take_inventory(selection, backend, options.adopt, qualifier.get());
   if (!inventory) return std::move(inventory).error();
-  inventory->discover = [backends = options.backends, backend] { return find_adapters(backends, backend); };
+  inventory->discover = [selection, backend] {
+    std::vector<std::string> missing;  // may come back
+    return find_adapters(selection, backend, missing);
+  };
   for (const auto& device : inventory->devices)
     if (auto shared = share_processor(*device, options); !shared) return std::move(shared).error();
   auto pool = open(std::move(options), *std::move(inventory), std::move(qualifier), std::move(journal));

@@ -215,6 +215,7 @@ Result<RuntimeOptions> read_environment(const Environment& environment) {
   RuntimeOptions all;
   const std::array read_all{
       set(all.pool.backends, environment, "WYE_BACKENDS"),
+      set(all.pool.devices, environment, "WYE_DEVICES"),
       set(all.pool.lanes_per_device, environment, "WYE_LANES"),
       set(all.pool.slots, environment, "WYE_SLOTS"),
       set(all.pool.silicon_memory, environment, "WYE_SILICON_MEMORY"),

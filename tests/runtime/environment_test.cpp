@@ -60,6 +60,7 @@ TEST_CASE("without environment variables the documented defaults hold", "[runtim
 
 TEST_CASE("every variable reaches its option", "[runtime]") {
   const auto all = read_environment(table({{"WYE_BACKENDS", "vulkan,cpu"},
+                                           {"WYE_DEVICES", "vulkan:1,cpu:0"},
                                            {"WYE_LANES", "7"},
                                            {"WYE_LANE_MEMORY", "64MiB"},
                                            {"WYE_SILICON_MEMORY", "3GiB"},
@@ -92,6 +93,7 @@ TEST_CASE("every variable reaches its option", "[runtime]") {
                                            {"WYE_LOG", "info,cache=debug"}}))
                        .value();
   CHECK(all.pool.backends == std::vector<std::string>{"vulkan", "cpu"});
+  CHECK(all.pool.devices == std::vector<std::string>{"vulkan:1", "cpu:0"});
   CHECK(all.pool.lanes_per_device == 7);
   CHECK(all.pool.lane_memory == 64_MiB);
   CHECK((all.pool.silicon_memory == 3_GiB && all.pool.pool_memory == 2_GiB));

@@ -264,7 +264,7 @@ TEST_CASE("a device that is not trusted is not opened, and the adapter has the r
       return {};
     }
   } refusing;
-  const auto inventory = pool::take_inventory({"null", "cpu"}, {}, {}, &refusing).value();
+  const auto inventory = pool::take_inventory({.backends = {"null", "cpu"}}, {}, {}, &refusing).value();
   REQUIRE(inventory.devices.size() == 1);
   CHECK(inventory.devices.front()->info().id == "cpu:0");
   REQUIRE(inventory.adapters.size() == 2);

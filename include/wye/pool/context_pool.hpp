@@ -105,6 +105,7 @@ struct TagBudget {
 /// | option           | default       | environment       | unit, range                                     |
 /// |------------------|---------------|-------------------|-------------------------------------------------|
 /// | backends         | all           | WYE_BACKENDS      | names that this build has, preferred first      |
+/// | devices          | all           | WYE_DEVICES       | ids or UUIDs of adapters                        |
 /// | lanes_per_device | 2             | WYE_LANES         | contexts, 1 to 256                              |
 /// | contexts_ahead   | 0             | -                 | contexts, 0 to lanes_per_device                 |
 /// | idle_trim        | 60 s          | -                 | more than 0; Duration::max(): never             |
@@ -203,6 +204,12 @@ struct PoolOptions {
   /// if the waits for the lane took no longer lately, otherwise for 30 us. Polling saves an
   /// interrupt; sleeping saves the processor.
   Duration poll_limit = std::chrono::microseconds(300);
+  /// The adapters of `backends` to use; empty: all. A name is an id that the adapter has without
+  /// this option ("vulkan:1"), or the UUID of a processor in the form of `to_string(Uuid)`, with or
+  /// without "GPU-" or "MIG-" before it. A UUID names the adapters of all backends for that
+  /// processor. The adapters are numbered from 0 in the order of their names, for each backend.
+  /// Drivers of backends that no name can mean are not loaded. `adopt` adds to these devices.
+  std::vector<std::string> devices = {};
 };
 
 /// Selects the context to lease.
