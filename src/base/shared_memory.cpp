@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "base/host_info.hpp"
 #include "base/text.hpp"
 #include "base/write_signals.hpp"
 
@@ -207,6 +208,56 @@ bool SharedFile::is_any_locked(std::uint64_t first, std::uint64_t count) const n
   struct flock range = places(first, count, F_WRLCK);
   const bool told = uninterrupted([&] { return ::fcntl(descriptor_.number(), F_OFD_GETLK, &range); }) == 0;
   return !told || range.l_type != F_UNLCK;
+}
+
+Result<SharedBlock> SharedBlock::create(Bytes size) {
+  const auto refused = [&](const char* call, int number, Errc code) {
+    return Error(code,
+                 text("Shared memory ({}) could not be allocated: {}.", to_string(size),
+                      std::generic_category().message(number)),
+                 NativeError{call, number, ""});
+  };
+  // The system would first end other processes to find the memory.
+  if (const Bytes available = available_memory(); size > available)
+    return Error(Errc::out_of_memory,
+                 text("Shared memory ({}) exceeds the memory that the system has available ({}).",
+                      to_string(size), to_string(available)));
+  Descriptor descriptor(::memfd_create("wye", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!descriptor) return refused("memfd_create", errno, Errc::unavailable);
+  {
+    const WriteSignalsBlocked blocked;
+    const int number = ::posix_fallocate(descriptor.number(), 0, static_cast<off_t>(size.count));
+    if (number != 0) return refused("posix_fallocate", number, Errc::out_of_memory);
+  }
+  if (::fcntl(descriptor.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return refused("fcntl", errno, Errc::unavailable);
+  return map(std::move(descriptor), size);
+}
+
+Result<SharedBlock> SharedBlock::map(Descriptor descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor.number(), &status) != 0 || status.st_size <= 0)
+    return Error(Errc::invalid_argument,
+                 text("Descriptor {} is that of no shared memory.", descriptor.number()));
+  return map(std::move(descriptor), Bytes{static_cast<std::uint64_t>(status.st_size)});
+}
+
+Result<SharedBlock> SharedBlock::map(Descriptor descriptor, Bytes size) {
+  void* const memory =
+      ::mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.number(), 0);
+  if (memory == MAP_FAILED)
+    return Error(Errc::out_of_memory,
+                 text("Shared memory ({}) could not be mapped: {}.", to_string(size),
+                      std::generic_category().message(errno)),
+                 NativeError{"mmap", errno, ""});
+  return SharedBlock(std::move(descriptor), {static_cast<std::byte*>(memory), size.count});
+}
+
+SharedBlock::SharedBlock(SharedBlock&& other) noexcept
+    : descriptor_(std::move(other.descriptor_)), mapped_(std::exchange(other.mapped_, {})) {}
+
+SharedBlock::~SharedBlock() {
+  if (!mapped_.empty()) ::munmap(mapped_.data(), mapped_.size());
 }
 
 bool SharedMutex::initialize() noexcept {

@@ -84,6 +84,32 @@ class SharedFile {
   std::span<std::byte> mapped_;
 };
 
+/// Memory that a process shares with processes that it starts. It has no name in a file system, and
+/// its size cannot change: a process cannot take it away from another one. Zero at first.
+/// Threads: thread-compatible.
+class SharedBlock {
+ public:
+  /// Allocates all its memory, so that a later write cannot fail for lack of it.
+  /// Errors: out_of_memory, unavailable (no descriptor is free), with the system's message.
+  static Result<SharedBlock> create(Bytes size);
+  /// Maps the block that another process has created.
+  /// Errors: invalid_argument (the descriptor is that of another kind of object), out_of_memory.
+  static Result<SharedBlock> map(Descriptor descriptor);
+  SharedBlock(SharedBlock&& other) noexcept;
+  SharedBlock& operator=(SharedBlock&& other) = delete;
+  ~SharedBlock();
+
+  std::span<std::byte> bytes() const noexcept { return mapped_; }
+  int descriptor() const noexcept { return descriptor_.number(); }
+
+ private:
+  SharedBlock(Descriptor descriptor, std::span<std::byte> mapped) noexcept
+      : descriptor_(std::move(descriptor)), mapped_(mapped) {}
+  static Result<SharedBlock> map(Descriptor descriptor, Bytes size);
+  Descriptor descriptor_;
+  std::span<std::byte> mapped_;
+};
+
 /// A mutex in memory that processes share. If its owner ends, the next thread gets it: the
 /// protected data must be valid after each single write.
 /// Threads: thread-safe.

@@ -87,6 +87,11 @@ const std::vector<Words>& vocabulary() {
                   R"(|<(fstream|filesystem|fcntl\.h|unistd\.h|dirent\.h|sys/.*)>)"),
        // A batcher asks for the number of its process (unistd.h).
        {"src/base/", "src/models/mapped_file.", "src/models/batcher."}},
+      {"child processes",
+       std::regex(
+           R"((::)?(v?fork|posix_spawn\w*|waitpid|waitid|wait4|execv\w*|execl\w*|kill|getp?pid)|SYS_pidfd_\w+|<spawn\.h>)"),
+       // A batcher asks for the number of its process.
+       {"src/base/", "src/models/batcher."}},
       {"the dynamic loader", std::regex(R"(dlopen|dlsym|dlclose|dladdr|dlerror|<dlfcn\.h>)"), {"src/base/"}},
       {"the clock",
        std::regex(
