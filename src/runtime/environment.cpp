@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <new>
 #include <string>
 #include <string_view>
@@ -92,7 +94,7 @@ Result<void> read(const char* variable, std::string_view text, Duration& out) {
   const auto seconds = read_quantity(variable, text, {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60}}, 9e9,
                                      "9,000,000,000 s", "a number of seconds such as 5 or 500ms");
   if (!seconds) return seconds.error();
-  out = Duration(static_cast<Duration::rep>(*seconds * 1e9));
+  out = Duration(static_cast<Duration::rep>(std::llround(*seconds * 1e9)));
   return {};
 }
 
@@ -105,42 +107,39 @@ Result<void> read(const char* variable, std::string_view text, bool& out) {
 template <class T, std::size_t count>
 using Words = std::array<std::pair<std::string_view, T>, count>;
 
-/// Sets `out` to the value of the word `text`.
-template <class T, std::size_t count>
-Result<void> read_word(const char* variable, std::string_view text, const Words<T, count>& words,
-                       std::string_view expected, T& out) {
-  for (const auto& [word, value] : words)
-    if (text == word) return out = value, Result<void>();
-  return invalid_value(variable, text, expected);
+constexpr Words<Fallback, 3> words_of(Fallback) {
+  return {{{"allow", Fallback::allow}, {"warn", Fallback::warn}, {"forbid", Fallback::forbid}}};
 }
-
-Result<void> read(const char* variable, std::string_view text, Fallback& out) {
-  constexpr Words<Fallback, 3> words{
-      {{"allow", Fallback::allow}, {"warn", Fallback::warn}, {"forbid", Fallback::forbid}}};
-  return read_word(variable, text, words, "allow, warn or forbid", out);
+constexpr Words<PlacementMode, 2> words_of(PlacementMode) {
+  return {{{"learned", PlacementMode::learned}, {"table", PlacementMode::table}}};
 }
-
-Result<void> read(const char* variable, std::string_view text, PlacementMode& out) {
-  constexpr Words<PlacementMode, 2> words{
-      {{"learned", PlacementMode::learned}, {"table", PlacementMode::table}}};
-  return read_word(variable, text, words, "learned or table", out);
-}
-
-Result<void> read(const char* variable, std::string_view text, Isolation& out) {
-  constexpr Words<Isolation, 3> words{
+constexpr Words<Isolation, 3> words_of(Isolation) {
+  return {
       {{"shared", Isolation::shared}, {"partition", Isolation::partition}, {"device", Isolation::device}}};
-  return read_word(variable, text, words, "shared, partition or device", out);
 }
-
-Result<void> read(const char* variable, std::string_view text, Qualification& out) {
-  constexpr Words<Qualification, 3> words{
+constexpr Words<Qualification, 3> words_of(Qualification) {
+  return {
       {{"stored", Qualification::stored}, {"again", Qualification::again}, {"never", Qualification::never}}};
-  return read_word(variable, text, words, "stored, again or never", out);
 }
+constexpr Words<Share, 2> words_of(Share) {
+  return {{{"process", Share::process}, {"machine", Share::machine}}};
+}
+template <class T>
+concept HasWords = requires(T value) {
+  words_of(value);
+};
 
-Result<void> read(const char* variable, std::string_view text, Share& out) {
-  constexpr Words<Share, 2> words{{{"process", Share::process}, {"machine", Share::machine}}};
-  return read_word(variable, text, words, "process or machine", out);
+/// Reads one of the words of a type.
+template <HasWords T>
+Result<void> read(const char* variable, std::string_view text, T& out) {
+  constexpr auto words = words_of(T{});
+  std::string expected;
+  for (std::size_t w = 0; w < words.size(); ++w) {
+    if (text == words[w].first) return out = words[w].second, Result<void>();
+    if (w != 0) expected += w + 1 < words.size() ? ", " : " or ";
+    expected += words[w].first;
+  }
+  return invalid_value(variable, text, expected);
 }
 
 Result<void> read(const char* variable, std::string_view text, Partition& out) {
@@ -183,6 +182,71 @@ Result<void> set(std::optional<T>& out, const Environment& environment, const ch
   return {};
 }
 
+// The texts that `read` reads.
+std::string write(std::uint32_t value) { return std::to_string(value); }
+std::string write(Bytes value) { return std::to_string(value.count); }
+std::string write(Duration value) {
+  constexpr Duration longest = std::chrono::seconds(8'999'999'999);
+  const Duration::rep ns = std::min(value, longest).count();
+  return base::text("{}.{:03}us", ns / 1000, ns % 1000);
+}
+std::string write(bool value) { return value ? "1" : "0"; }
+std::string write(const std::string& value) { return value; }
+std::string write(const Partition& value) {
+  return value.percent != 0 ? base::text("{}%", value.percent) : write(value.multiprocessors);
+}
+std::string write(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ",") + name;
+  return list;
+}
+std::string write(HasWords auto value) {
+  for (const auto& [word, known] : words_of(value))
+    if (known == value) return std::string(word);
+  return {};
+}
+template <class T>
+std::string write(const std::optional<T>& option) {
+  return option ? write(*option) : std::string();
+}
+
+/// Calls `call(option, variable)` for every option that a variable sets, other than the directory of
+/// the cache and the log. `Options` is RuntimeOptions or const.
+template <class Options, class Call>
+void each_variable(Options& all, Call call) {
+  call(all.pool.backends, "WYE_BACKENDS");
+  call(all.pool.devices, "WYE_DEVICES");
+  call(all.pool.lanes_per_device, "WYE_LANES");
+  call(all.pool.slots, "WYE_SLOTS");
+  call(all.pool.silicon_memory, "WYE_SILICON_MEMORY");
+  call(all.pool.pool_memory, "WYE_POOL_MEMORY");
+  call(all.pool.lane_memory, "WYE_LANE_MEMORY");
+  call(all.pool.kept_memory, "WYE_KEPT_MEMORY");
+  call(all.pool.pinned_memory, "WYE_PINNED_MEMORY");
+  call(all.pool.poll_limit, "WYE_POLL_LIMIT");
+  call(all.pool.lease_timeout, "WYE_LEASE_TIMEOUT");
+  call(all.pool.cpu_threads, "WYE_CPU_THREADS");
+  call(all.pool.isolation, "WYE_ISOLATION");
+  call(all.pool.partition, "WYE_PARTITION");
+  call(all.pool.validate_driver, "WYE_VALIDATE");
+  call(all.pool.cuda_driver, "WYE_CUDA_DRIVER");
+  call(all.pool.share, "WYE_SHARE");
+  call(all.pool.share_folder, "WYE_SHARE_DIR");
+  call(all.cache.memory, "WYE_CACHE_MEMORY");
+  call(all.cache.kernels, "WYE_CACHED_KERNELS");
+  call(all.cache.disk, "WYE_CACHE_DISK");
+  call(all.cache.durable, "WYE_CACHE_DURABLE");
+  call(all.cache.warm_compilers, "WYE_WARM_COMPILERS");
+  call(all.scheduler.concurrent_jobs, "WYE_JOBS");
+  call(all.scheduler.job_time_limit, "WYE_JOB_TIME_LIMIT");
+  call(all.scheduler.fallback, "WYE_FALLBACK");
+  call(all.scheduler.placement, "WYE_PLACEMENT");
+  call(all.scheduler.measure_variants, "WYE_MEASURE_VARIANTS");
+  call(all.qualification, "WYE_QUALIFICATION");
+  call(all.hot_reload, "WYE_HOT_RELOAD");
+  call(all.close_timeout, "WYE_CLOSE_TIMEOUT");
+}
+
 /// Returns the user's cache directory, or nothing. Paths that are not absolute are ignored, as the
 /// XDG Base Directory Specification demands.
 std::string default_directory(const Environment& environment) {
@@ -213,41 +277,11 @@ std::optional<std::string> process_environment(const char* name) {
 
 Result<RuntimeOptions> read_environment(const Environment& environment) {
   RuntimeOptions all;
-  const std::array read_all{
-      set(all.pool.backends, environment, "WYE_BACKENDS"),
-      set(all.pool.devices, environment, "WYE_DEVICES"),
-      set(all.pool.lanes_per_device, environment, "WYE_LANES"),
-      set(all.pool.slots, environment, "WYE_SLOTS"),
-      set(all.pool.silicon_memory, environment, "WYE_SILICON_MEMORY"),
-      set(all.pool.pool_memory, environment, "WYE_POOL_MEMORY"),
-      set(all.pool.lane_memory, environment, "WYE_LANE_MEMORY"),
-      set(all.pool.kept_memory, environment, "WYE_KEPT_MEMORY"),
-      set(all.pool.pinned_memory, environment, "WYE_PINNED_MEMORY"),
-      set(all.pool.poll_limit, environment, "WYE_POLL_LIMIT"),
-      set(all.pool.lease_timeout, environment, "WYE_LEASE_TIMEOUT"),
-      set(all.pool.cpu_threads, environment, "WYE_CPU_THREADS"),
-      set(all.pool.isolation, environment, "WYE_ISOLATION"),
-      set(all.pool.partition, environment, "WYE_PARTITION"),
-      set(all.pool.validate_driver, environment, "WYE_VALIDATE"),
-      set(all.pool.cuda_driver, environment, "WYE_CUDA_DRIVER"),
-      set(all.pool.share, environment, "WYE_SHARE"),
-      set(all.pool.share_folder, environment, "WYE_SHARE_DIR"),
-      set(all.cache.memory, environment, "WYE_CACHE_MEMORY"),
-      set(all.cache.kernels, environment, "WYE_CACHED_KERNELS"),
-      set(all.cache.disk, environment, "WYE_CACHE_DISK"),
-      set(all.cache.durable, environment, "WYE_CACHE_DURABLE"),
-      set(all.cache.warm_compilers, environment, "WYE_WARM_COMPILERS"),
-      set(all.scheduler.concurrent_jobs, environment, "WYE_JOBS"),
-      set(all.scheduler.job_time_limit, environment, "WYE_JOB_TIME_LIMIT"),
-      set(all.scheduler.fallback, environment, "WYE_FALLBACK"),
-      set(all.scheduler.placement, environment, "WYE_PLACEMENT"),
-      set(all.scheduler.measure_variants, environment, "WYE_MEASURE_VARIANTS"),
-      set(all.qualification, environment, "WYE_QUALIFICATION"),
-      set(all.hot_reload, environment, "WYE_HOT_RELOAD"),
-      set(all.close_timeout, environment, "WYE_CLOSE_TIMEOUT"),
-  };
-  for (const Result<void>& one : read_all)
-    if (!one) return one.error();
+  Result<void> read_all;
+  each_variable(all, [&](auto& option, const char* variable) {
+    if (read_all) read_all = set(option, environment, variable);
+  });
+  if (!read_all) return std::move(read_all).error();
   choose_directory(all.cache, environment);
   if (const auto levels = environment("WYE_LOG"); levels && !levels->empty()) {
     if (auto ok = base::LogFilter::parse(*levels); !ok)
@@ -258,7 +292,35 @@ Result<RuntimeOptions> read_environment(const Environment& environment) {
   return all;
 }
 
+Variables write_variables(const RuntimeOptions& options) {
+  Variables variables;
+  const RuntimeOptions defaults;
+  std::map<std::string, std::string> of_defaults;
+  each_variable(defaults,
+                [&](const auto& option, const char* variable) { of_defaults[variable] = write(option); });
+  each_variable(options, [&](const auto& option, const char* variable) {
+    if (std::string value = write(option); value != of_defaults[variable])
+      variables.emplace_back(variable, std::move(value));
+  });
+  variables.emplace_back("WYE_CACHE_DIR", options.cache.directory.empty() ? "none" : options.cache.directory);
+  return variables;
+}
+
 }  // namespace runtime
+
+Variables RuntimeOptions::to_variables() const { return runtime::write_variables(*this); }
+
+Result<RuntimeOptions> RuntimeOptions::from_variables(const Variables& variables) {
+  try {
+    return runtime::read_environment([&](const char* name) -> std::optional<std::string> {
+      for (const auto& [variable, value] : variables)
+        if (variable == name) return value;
+      return std::nullopt;
+    });
+  } catch (const std::bad_alloc&) {
+    return Error(Errc::out_of_memory, "The host has no memory to read the options.");
+  }
+}
 
 Result<RuntimeOptions> RuntimeOptions::from_environment() {
   try {

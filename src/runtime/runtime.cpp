@@ -26,7 +26,7 @@ struct State {
   std::shared_ptr<HotReload> reload;  // null if it is off
   std::shared_ptr<DeviceQualifier> qualifier;
 
-  std::optional<Duration> close_timeout;
+  RuntimeOptions options;
 
   void close() {
     if (base::state_of(pool)->origin().is_inherited()) return;
@@ -88,7 +88,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
   if (auto ok = base::check_headers<RuntimeOptions>(headers); !ok) return std::move(ok).error();
   try {
     if (auto ok = runtime::share_options(options); !ok) return std::move(ok).error();
-    const std::optional<Duration> close_timeout = options.close_timeout;
+    RuntimeOptions shown = options;
     const auto journal = base::Journal::make();
     auto cache = cache::open(std::move(options.cache), journal);
     if (!cache) return std::move(cache).error();
@@ -110,10 +110,10 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
     // Arrays and tickets may outlive the runtime. Its last copy ends the execution of jobs.
     std::shared_ptr<runtime::State> state(
         new runtime::State{std::move(pool), std::move(*cache), std::move(*scheduler), std::move(reload),
-                           std::move(qualifier), close_timeout},
+                           std::move(qualifier), std::move(shown)},
         [](runtime::State* last) {
-          if (last->close_timeout)
-            (void)last->close(Deadline(*last->close_timeout).at(Clock::steady())).has_value();
+          if (last->options.close_timeout)
+            (void)last->close(Deadline(*last->options.close_timeout).at(Clock::steady())).has_value();
           else
             last->close();
           delete last;  // in a child of fork, destroys handles and none of the objects behind them
@@ -134,6 +134,7 @@ Result<Outcome> Runtime::run(Job job, const JobOptions& options) {
   return state_->scheduler.run(std::move(job), options);
 }
 
+const RuntimeOptions& Runtime::options() const { return state_->options; }
 const std::vector<AdapterInfo>& Runtime::adapters() const { return state_->pool.adapters(); }
 std::vector<Device> Runtime::devices() const { return state_->pool.devices(); }
 

@@ -216,3 +216,44 @@ TEST_CASE("a number beyond its limit is refused with the value and the limit", "
           "Environment variable WYE_JOBS ('" + std::string(value) + "') is not a whole number.");
   }
 }
+
+TEST_CASE("the variables of options set the same options", "[runtime]") {
+  CHECK(RuntimeOptions{}.to_variables() == Variables{{"WYE_CACHE_DIR", "none"}});
+  RuntimeOptions options;
+  options.pool.devices = {"vulkan:1", "GPU-01020304-0506-0708-090a-0b0c0d0e0f10"};
+  options.pool.lanes_per_device = 9;
+  options.pool.silicon_memory = Bytes{(1ull << 60) + 1};
+  options.pool.partition = {.percent = 37};
+  options.pool.share = Share::machine;
+  options.pool.poll_limit = 123457ns;
+  options.pool.validate_driver = true;
+  options.cache.directory = "/a folder/of kernels";
+  options.scheduler.job_time_limit = Duration::max();
+  options.scheduler.fallback = Fallback::forbid;
+  options.scheduler.placement = PlacementMode::table;
+  options.qualification = Qualification::never;
+  options.close_timeout = 1500ms;
+  const Variables variables = options.to_variables();
+  CHECK(variables.size() == 13);
+  const auto again = RuntimeOptions::from_variables(variables).value();
+  CHECK(again.pool.devices == options.pool.devices);
+  CHECK(again.pool.lanes_per_device == 9);
+  CHECK(again.pool.silicon_memory == options.pool.silicon_memory);
+  CHECK(again.pool.partition == options.pool.partition);
+  CHECK(again.pool.share == Share::machine);
+  CHECK(again.pool.poll_limit == 123457ns);
+  CHECK(again.pool.validate_driver);
+  CHECK(again.cache.directory == options.cache.directory);
+  CHECK(again.scheduler.job_time_limit > 200 * 24h * 365);
+  CHECK(again.scheduler.fallback == Fallback::forbid);
+  CHECK(again.scheduler.placement == PlacementMode::table);
+  CHECK(again.qualification == Qualification::never);
+  CHECK(again.close_timeout == Duration(1500ms));
+  CHECK(again.to_variables() == variables);
+}
+
+TEST_CASE("a wrong variable is named, and the environment is not read", "[runtime]") {
+  CHECK(RuntimeOptions::from_variables({{"WYE_LANES", "many"}}).error().describe() ==
+        "invalid_argument: Environment variable WYE_LANES ('many') is not a whole number.");
+  CHECK(RuntimeOptions::from_variables({}).value().cache.directory.empty());
+}

@@ -12,6 +12,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace wye::inline v0 {
 
@@ -25,6 +27,9 @@ struct Reload {
 
 /// Receives reloads, by the rule of `SwitchSink`.
 using ReloadSink = std::function<void(const Reload&)>;
+
+/// Names and values of environment variables.
+using Variables = std::vector<std::pair<std::string, std::string>>;
 
 /// Options of `Runtime::open`. A runtime uses exactly these values and reads no environment variable.
 ///
@@ -78,6 +83,14 @@ struct RuntimeOptions {
   /// with `CacheOptions::require_directory` off.
   /// Errors: invalid_argument, naming the variable, its value, and the values that it takes.
   WYE_API static Result<RuntimeOptions> from_environment();
+
+  /// Returns the variables that set these options in another process, without those whose options
+  /// have their default. They name no log, clock, sink, adopted device or BlobStore, and no option
+  /// that has no variable.
+  WYE_API Variables to_variables() const;
+  /// Returns the options of `from_environment` with `variables` in place of the environment.
+  /// Errors: those of `from_environment`.
+  WYE_API static Result<RuntimeOptions> from_variables(const Variables& variables);
 };
 
 /// Returns the user's cache directory for wye: XDG_CACHE_HOME/wye, otherwise HOME/.cache/wye;

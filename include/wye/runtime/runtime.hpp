@@ -101,6 +101,9 @@ class WYE_API Runtime {
   Result<Lease> lease(WorkloadType type, Bytes size = {}, const LeaseRequest& request = {},
                       SourceLocation where = SourceLocation::current());
 
+  /// Returns the options that it was opened with. The log, clock and `close_timeout` of the runtime
+  /// are those of each part without its own.
+  const RuntimeOptions& options() const;
   /// Returns every adapter that was found; see `ContextPool::adapters`.
   const std::vector<AdapterInfo>& adapters() const;
   std::vector<Device> devices() const;
