@@ -117,6 +117,7 @@ void DescriptorWatch::add(int descriptor, std::function<bool()> is_readable) {
 }
 
 void DescriptorWatch::remove(int descriptor) noexcept {
+  if (descriptor < 0) return;  // closed, and not watched
   {
     Lock lock = lock_soon(state_->mutex);
     std::erase_if(state_->watched, [&](const auto& one) { return one.descriptor == descriptor; });

@@ -235,6 +235,7 @@ Result<SharedBlock> SharedBlock::create(Bytes size) {
 }
 
 Result<SharedBlock> SharedBlock::map(Descriptor descriptor) {
+  ::fcntl(descriptor.number(), F_SETFD, FD_CLOEXEC);
   struct stat status {};
   if (::fstat(descriptor.number(), &status) != 0 || status.st_size <= 0)
     return Error(Errc::invalid_argument,

@@ -92,7 +92,8 @@ class SharedBlock {
   /// Allocates all its memory, so that a later write cannot fail for lack of it.
   /// Errors: out_of_memory, unavailable (no descriptor is free), with the system's message.
   static Result<SharedBlock> create(Bytes size);
-  /// Maps the block that another process has created.
+  /// Maps the block that another process has created. Programs that this process starts do not
+  /// inherit the descriptor.
   /// Errors: invalid_argument (the descriptor is that of another kind of object), out_of_memory.
   static Result<SharedBlock> map(Descriptor descriptor);
   SharedBlock(SharedBlock&& other) noexcept;

@@ -165,7 +165,13 @@ bool are_flaky(const char* program, std::string_view program_name, const std::st
 
 }  // namespace
 
+/// A test program whose worker processes are copies of itself defines it: returns the exit status of a
+/// worker, or -1 if this process is none.
+[[gnu::weak]] int run_as_worker(int argc, char** argv);
+
 int main(int argc, char** argv) {
+  if (run_as_worker)
+    if (const int status = run_as_worker(argc, argv); status >= 0) return status;
   // As under ctest: the user's own cache is not used.
   ::setenv("WYE_CACHE_DIR", "none", 1);
   const std::string parts = taken("WYE_TEST_PART"), flaky = taken("WYE_TEST_FLAKY"),
