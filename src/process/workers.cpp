@@ -91,6 +91,7 @@ Workers::Workers(std::unique_ptr<State> state) noexcept : state_(std::move(state
 Workers::Workers(Workers&&) noexcept = default;
 Workers::~Workers() = default;
 
+void Workers::ring() const noexcept { base::signal_change(state_->bell()); }
 std::uint32_t Workers::calls() const noexcept { return state_->bell(); }
 
 void Workers::wait(std::uint32_t seen, Instant until) const noexcept {

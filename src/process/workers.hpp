@@ -117,6 +117,8 @@ class WYE_API Workers {
 
   /// Errors: unavailable, out_of_memory, unsupported.
   Result<Worker> start(const WorkerOptions& options);
+  /// Changes `calls()`, as a worker does. Thread-safe.
+  void ring() const noexcept;
   /// Returns a number that changes when a worker rings, joins or ends.
   std::uint32_t calls() const noexcept;
   /// Parks until `calls()` differs from `seen`, or until `until`.

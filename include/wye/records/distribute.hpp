@@ -1,0 +1,141 @@
+#pragma once
+/// Runs a function on many records, on many devices, in threads or in worker processes.
+#include <wye/base/clock.hpp>
+#include <wye/base/result.hpp>
+#include <wye/records/record_function.hpp>
+#include <wye/records/record_report.hpp>
+#include <wye/runtime/runtime.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace wye::inline v0 {
+
+/// The devices of a record set.
+struct RecordDevices {
+  std::optional<std::int64_t> number = std::nullopt;
+  std::vector<std::string> ids = {};
+
+  /// Every usable GPU of the runtime, once for each processor; without one, the CPU.
+  RecordDevices() = default;
+  /// The first `count` of them.
+  RecordDevices(int count) : number(count) {}  // NOLINT: .devices = 2
+  /// Adapters of the runtime, by id: `.devices = {"cuda:0", "cpu:0"}`.
+  RecordDevices(std::initializer_list<std::string> names) : ids(names) {}   // NOLINT
+  RecordDevices(std::vector<std::string> names) : ids(std::move(names)) {}  // NOLINT
+};
+
+/// The records of a set: memory of the application, until `distribute` returns.
+struct RecordInput {
+  std::span<const std::byte> bytes;
+  RecordType type;
+
+  template <std::ranges::contiguous_range R>
+  requires std::is_trivially_copyable_v<std::ranges::range_value_t<R>> && std::ranges::sized_range<R>
+  RecordInput(const R& records)  // NOLINT: a span or vector is an input
+      : bytes(std::as_bytes(std::span(std::ranges::data(records), std::ranges::size(records)))),
+        type(detail::record_type<std::ranges::range_value_t<R>>()) {}
+};
+
+/// The results of a set: memory of the application, until `distribute` returns.
+struct RecordOutput {
+  std::span<std::byte> bytes;
+  RecordType type;
+  /// The result of a record that failed; empty: its memory stays as it was.
+  std::vector<std::byte> on_failure = {};
+
+  template <std::ranges::contiguous_range R>
+  requires std::is_trivially_copyable_v<std::ranges::range_value_t<R>> && std::ranges::sized_range<R>
+  RecordOutput(R&& results)  // NOLINT: a span or vector is an output
+      : bytes(std::as_writable_bytes(std::span(std::ranges::data(results), std::ranges::size(results)))),
+        type(detail::record_type<std::ranges::range_value_t<R>>()) {}
+  /// Sets results of records that fail to `failed`.
+  template <std::ranges::contiguous_range R>
+  requires std::is_trivially_copyable_v<std::ranges::range_value_t<R>> && std::ranges::sized_range<R>
+  RecordOutput(R&& results, const std::ranges::range_value_t<R>& failed) : RecordOutput(results) {
+    const auto value = std::as_bytes(std::span(&failed, 1));
+    on_failure.assign(value.begin(), value.end());
+  }
+};
+
+/// Receives the progress of a set on the thread that called `distribute`, at most ten times a second,
+/// and once at its end. Exceptions are dropped.
+using RecordProgressSink = std::function<void(const RecordProgress&)>;
+
+/// Options of `distribute`.
+///
+/// | option             | default           | unit, range                                        |
+/// |--------------------|-------------------|----------------------------------------------------|
+/// | devices            | every usable GPU, otherwise the CPU | a number, or ids of adapters     |
+/// | processes          | false             |                                                    |
+/// | batch              | 128               | records, 1 to 1,000,000                            |
+/// | timeout            | 300 s             | of one batch, and of the first function; more than 0 |
+/// | workers_per_device | 1                 | 1 to 16                                            |
+/// | attempts           | 2                 | of a batch, 1 to 100                               |
+/// | progress           | none              |                                                    |
+/// | stop               | none              |                                                    |
+/// | deadline           | never             | from the call on                                   |
+struct RecordOptions {
+  RecordDevices devices = {};
+  /// Workers are child processes that run the program of this process again: a crash ends a worker,
+  /// and not the application. `worker_main` must be called first in `main`. Otherwise workers are
+  /// threads.
+  bool processes = false;
+  std::uint64_t batch = 128;
+  /// A batch that takes longer has failed. A worker process is then killed; the function of a
+  /// thread is asked to stop (`RecordWorker::stop`), and `distribute` returns after it has returned.
+  Duration timeout = std::chrono::seconds(300);
+  /// Share the device by `Share::machine` if they are more than one process.
+  std::uint32_t workers_per_device = 1;
+  std::uint32_t attempts = 2;
+  RecordProgressSink progress = {};
+  std::stop_token stop = {};  ///< ends the set after the batches that run
+  Deadline deadline = {};     ///< ends the set after the batches that run
+};
+
+/// Calls `function` on all records, and returns when each record is done, failed or given up. The
+/// results of threads and processes are the same.
+///
+/// Records are divided among the devices, and each worker takes batches of its device's part. A
+/// worker whose part is done takes the later half of the largest part that is left.
+///
+/// A batch fails if the function returns an error, throws, exceeds `timeout`, or ends its process.
+/// It runs again, on another device if there is one, up to `attempts` times. If a process ends, only
+/// the batch that ran is suspected: it is halved until the bad record is alone, with at most 64
+/// restarts in a set; later batches are not halved. A worker process that has ended is started again
+/// after 100 ms, and after twice the time for each further end without a batch in between, up to
+/// 10 s. A device is taken out of the set after five ends of its processes within 60 s that are not
+/// those of halves, after three failed batches in a row while others complete theirs, or if the
+/// first function fails. The others get its part.
+///
+/// Errors:  invalid_argument (an option or a length, with its value and range), not_found (a device,
+///          or no device), unavailable, unsupported, out_of_memory (no worker could be started; its
+///          first function failed on each device: that error). A batch that fails is no error of
+///          the call.
+/// Threads: thread-safe. Uses the calling thread until it returns. A worker cannot call it.
+/// Cost:    one copy of each record and result. Two batches of memory for each worker.
+WYE_API Result<RecordReport> distribute(Runtime& runtime, const RecordFunction& function, RecordInput in,
+                                        RecordOutput out, const RecordOptions& options = {});
+
+/// Runs this process as a worker, if `distribute` has started it as one; otherwise returns nothing
+/// at once. The returned number is the exit status of the program. Call it first in `main`, with
+/// all functions that the program distributes.
+WYE_API std::optional<int> worker_main(int argc, char** argv, std::span<const RecordFunction> functions);
+/// Takes a list: `worker_main(argc, argv, {score})`.
+inline std::optional<int> worker_main(int argc, char** argv,
+                                      std::initializer_list<RecordFunction> functions) {
+  return worker_main(argc, argv, std::span<const RecordFunction>(functions.begin(), functions.size()));
+}
+
+}  // namespace wye
