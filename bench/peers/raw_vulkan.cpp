@@ -72,8 +72,10 @@ struct RawVulkan::State {
   VkDescriptorSet set = VK_NULL_HANDLE;
   VkCommandPool commands = VK_NULL_HANDLE;
   VkCommandBuffer command = VK_NULL_HANDLE;
-  VkSemaphore timeline = VK_NULL_HANDLE;
-  std::uint64_t value = 0;
+  struct {
+    VkSemaphore semaphore = VK_NULL_HANDLE;
+    std::uint64_t value = 0;
+  } timeline;
 
   bool open_device();
   void share_device(std::shared_ptr<State> of);
@@ -228,7 +230,7 @@ bool RawVulkan::State::open(const std::string& glsl, std::uint64_t bytes) {
   VkSemaphoreCreateInfo semaphore_info{};
   semaphore_info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
   semaphore_info.pNext = &type_info;
-  return vkCreateSemaphore(device, &semaphore_info, nullptr, &timeline) == VK_SUCCESS;
+  return vkCreateSemaphore(device, &semaphore_info, nullptr, &timeline.semaphore) == VK_SUCCESS;
 }
 
 bool RawVulkan::State::make_pipeline() {
@@ -248,7 +250,7 @@ bool RawVulkan::State::make_pipeline() {
 RawVulkan::State::~State() {
   if (device) {
     if (!owner) vkDeviceWaitIdle(device);
-    vkDestroySemaphore(device, timeline, nullptr);
+    vkDestroySemaphore(device, timeline.semaphore, nullptr);
     vkDestroyCommandPool(device, commands, nullptr);
     vkDestroyDescriptorPool(device, pool, nullptr);
     vkDestroyPipeline(device, pipeline, nullptr);
@@ -304,7 +306,7 @@ void RawVulkan::record(std::uint32_t dispatches, float push_constant) {
 
 bool RawVulkan::submit_and_wait() {
   State& s = *state_;
-  const std::uint64_t value = ++s.value;
+  const std::uint64_t value = ++s.timeline.value;
   VkTimelineSemaphoreSubmitInfo values{};
   values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
   values.signalSemaphoreValueCount = 1;
@@ -315,7 +317,7 @@ bool RawVulkan::submit_and_wait() {
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &s.command;
   submit.signalSemaphoreCount = 1;
-  submit.pSignalSemaphores = &s.timeline;
+  submit.pSignalSemaphores = &s.timeline.semaphore;
   {
     const std::lock_guard lock((s.owner ? *s.owner : s).queue_mutex);
     if (s.vkQueueSubmit(s.queue, 1, &submit, VK_NULL_HANDLE) != VK_SUCCESS) return false;
@@ -323,7 +325,7 @@ bool RawVulkan::submit_and_wait() {
   VkSemaphoreWaitInfo wait{};
   wait.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
   wait.semaphoreCount = 1;
-  wait.pSemaphores = &s.timeline;
+  wait.pSemaphores = &s.timeline.semaphore;
   wait.pValues = &value;
   return s.vkWaitSemaphores(s.device, &wait, ~0ull) == VK_SUCCESS;
 }

@@ -33,7 +33,7 @@ class OutputTail {
   OutputTail(Descriptor from, Descriptor to) noexcept : from_(std::move(from)), to_(std::move(to)) {}
   Descriptor from_, to_;
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
-  std::string text_;  // up to twice what is kept
+  std::string text_;  // up to twice as long
 };
 
 }  // namespace wye::base

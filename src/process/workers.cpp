@@ -77,7 +77,7 @@ struct Worker::State {
 
   Workers::State& workers;
   std::variant<ChildParts, ThreadParts> parts;
-  std::uint64_t memory_offset = 0;  // what the header had before the worker could change it
+  std::uint64_t memory_offset = 0;  // that of the header, which the worker may change
   std::atomic<bool> has_ended{false};
 };
 

@@ -273,7 +273,7 @@ bool Distribution::give_batch(Seat& seat, Instant now) {
   return true;
 }
 
-/// Takes a batch that another worker has beside the one that it runs.
+/// Takes a batch that another worker has not begun, and has a batch before it.
 bool Distribution::take_back_for(const Seat& idle) {
   for (Seat& seat : seats_) {
     if (&seat == &idle || seat.wants()) continue;

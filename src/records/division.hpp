@@ -41,8 +41,8 @@ class Division {
   std::uint64_t records(std::size_t device) const noexcept { return parts_[device].count; }
   bool is_empty() const noexcept;
 
-  /// Returns the next batch for a device: one that has failed on another device, one of its part, or
-  /// one of the later half of the largest part. Batches that have failed on this device are left to
+  /// Returns the next batch for a device: a batch that has failed on another device, otherwise of its
+  /// part, otherwise of the later half of the largest part. Batches that have failed on this device are left to
   /// other devices, unless it is the last one.
   std::optional<Batch> take(std::size_t device);
   /// Returns a batch that has not run, or that runs again.

@@ -221,7 +221,7 @@ TEST_CASE("the function of a thread is asked to stop after the timeout", "[recor
 TEST_CASE("a device whose first function fails is taken out", "[records]") {
   const bool processes = GENERATE(false, true);
   auto records = random_records(100000);
-  for (ActRecord& record : records) record.act = Act::wait;
+  for (ActRecord& record : records) record.act = Act::work;
   std::stop_source source;
   const auto [results, report] = run("init fails on null", records,
                                      {.processes = processes,
@@ -264,7 +264,7 @@ TEST_CASE("a first function that ends its process or hangs takes the devices out
 TEST_CASE("a device that fails three batches in a row is taken out", "[records]") {
   const bool processes = GENERATE(false, true);
   auto records = random_records(100000);
-  for (ActRecord& record : records) record.act = Act::wait;
+  for (ActRecord& record : records) record.act = Act::work;
   std::stop_source source;
   const auto [results, report] = run("null fails", records,
                                      {.processes = processes,

@@ -39,10 +39,14 @@ Result<void> act(State* state, const ActRecord& record) {
     case Act::exit_0: ::_exit(0);
     case Act::hang:
       if (!state) hang();
-      while (!state->stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (!state->stop.stop_requested()) std::this_thread::yield();
       return Error(Errc::cancelled, "Stopped.");
     case Act::write_text: std::fprintf(stderr, "the model is broken\n"); ::abort();
-    case Act::wait: std::this_thread::sleep_for(std::chrono::microseconds(100)); break;
+    case Act::work: {
+      volatile std::uint64_t value = record.value;
+      for (int i = 0; i < 20000; ++i) value = mixed(value);
+      break;
+    }
   }
   return {};
 }

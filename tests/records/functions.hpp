@@ -25,7 +25,7 @@ enum class Act : std::uint32_t {
   exit_0,
   hang,
   write_text,
-  wait,
+  work,
 };
 
 struct ActRecord {

@@ -232,7 +232,7 @@ TEST_CASE("the variables of options set the same options", "[runtime]") {
   options.scheduler.fallback = Fallback::forbid;
   options.scheduler.placement = PlacementMode::table;
   options.qualification = Qualification::never;
-  options.close_timeout = 1500ms;
+  options.close_timeout = 15s;
   const Variables variables = options.to_variables();
   CHECK(variables.size() == 13);
   const auto again = RuntimeOptions::from_variables(variables).value();
@@ -248,7 +248,7 @@ TEST_CASE("the variables of options set the same options", "[runtime]") {
   CHECK(again.scheduler.fallback == Fallback::forbid);
   CHECK(again.scheduler.placement == PlacementMode::table);
   CHECK(again.qualification == Qualification::never);
-  CHECK(again.close_timeout == Duration(1500ms));
+  CHECK(again.close_timeout == Duration(15s));
   CHECK(again.to_variables() == variables);
 }
 

@@ -1,0 +1,1 @@
+int children() { return fork(); }
