@@ -47,14 +47,15 @@ wye::Job products(std::span<const float> a, std::span<const float> b, std::size_
 
 /// Compares all documents and keeps the nearest of each, with their attention. All similarities of
 /// ten thousand documents would take 400 MB, so they are computed in blocks of rows.
-wye::Result<void> relate(const Vectors& vectors, Runner& runner, Progress& progress, Analysis& analysis) {
+wye::Result<void> relate(const Vectors& vectors, Runner& runner, wye::ProgressBars& progress,
+                         Analysis& analysis) {
   const std::size_t count = vectors.rows;
   const std::size_t rows_at_once = std::clamp<std::size_t>(most_similarities / count, 1, count);
   analysis.neighbours.reserve(count);
 
   std::vector<float> scores;  // similarities times `sharpness`, then the attention
   for (std::size_t first = 0; first < count; first += rows_at_once) {
-    progress.show("comparing", first, count);
+    progress.draw({.name = "comparing", .done = first, .total = count});
     const std::size_t rows = std::min(rows_at_once, count - first);
     scores.resize(rows * count);
     auto compared = runner.run("similarity", std::span(scores), [&](std::span<float> result) {
@@ -192,16 +193,16 @@ wye::Result<void> compare_with(std::span<const float> row, std::span<const float
 }
 
 wye::Result<Analysis> analyse(const std::vector<Document>& documents, Vectors vectors, Runner& runner,
-                              Progress& progress) {
+                              wye::ProgressBars& progress) {
   Analysis analysis;
   auto normalized = runner.run("normalize", std::span(vectors.values), [&](std::span<float> matrix) {
     return workloads::normalize(matrix, vectors.columns);
   });
   if (!normalized) return std::move(normalized).error();
   if (auto related = relate(vectors, runner, progress, analysis); !related) return std::move(related).error();
-  progress.show("ranking", 0, 2);
+  progress.draw({.name = "ranking", .done = 0, .total = 2});
   if (auto ranked = rank(runner, analysis); !ranked) return std::move(ranked).error();
-  progress.show("ranking", 1, 2);
+  progress.draw({.name = "ranking", .done = 1, .total = 2});
   if (auto drawn = map_similarities(vectors, runner, analysis); !drawn) return std::move(drawn).error();
   if (auto dated = date(documents, runner, analysis); !dated) return std::move(dated).error();
   return analysis;

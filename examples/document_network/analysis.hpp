@@ -1,12 +1,13 @@
 #pragma once
 /// The compute work of the program: vectors in; relations, ranks and dates out.
+#include <wye/records/progress_bars.hpp>
+
 #include <span>
 #include <vector>
 
 #include "documents.hpp"
 #include "graph.hpp"
 #include "pictures.hpp"
-#include "progress.hpp"
 #include "runner.hpp"
 #include "tfidf.hpp"
 
@@ -32,6 +33,6 @@ wye::Result<void> compare_with(std::span<const float> row, std::span<const float
 /// Normalizes, compares, weighs, ranks and dates documents, given their vectors.
 /// Errors: those of the jobs.
 wye::Result<Analysis> analyse(const std::vector<Document>& documents, Vectors vectors, Runner& runner,
-                              Progress& progress);
+                              wye::ProgressBars& progress);
 
 }  // namespace document_network

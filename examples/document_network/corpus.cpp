@@ -32,9 +32,10 @@ Bag bag_of(Words words) {
   return bag;
 }
 
-void add_synthetic(Corpus& corpus, const std::vector<Words>& read, std::size_t wanted, Progress& progress) {
+void add_synthetic(Corpus& corpus, const std::vector<Words>& read, std::size_t wanted,
+                   wye::ProgressBars& progress) {
   while (!read.empty() && corpus.documents.size() < wanted) {
-    progress.show("synthesizing", corpus.documents.size(), wanted);
+    progress.draw({.name = "synthesizing", .done = corpus.documents.size(), .total = wanted});
     const std::uint64_t number = corpus.synthetic++;
     Words words;
     for (const std::uint64_t passage : {0u, 3u}) {
@@ -60,13 +61,13 @@ void add_synthetic(Corpus& corpus, const std::vector<Words>& read, std::size_t w
 
 }  // namespace
 
-Corpus gather(Listing listing, std::size_t wanted, Progress& progress, bool keeps_texts) {
+Corpus gather(Listing listing, std::size_t wanted, wye::ProgressBars& progress, bool keeps_texts) {
   Corpus corpus;
   corpus.skipped = std::move(listing.skipped);
   std::vector<Words> beginnings;
   std::size_t done = 0;
   for (Document& document : listing.documents) {
-    progress.show("reading", done++, listing.documents.size());
+    progress.draw({.name = "reading", .done = done++, .total = listing.documents.size()});
     auto read = read_document(document.path);
     if (const auto* unusable = std::get_if<Unusable>(&read)) {
       ++corpus.skipped[unusable->reason];

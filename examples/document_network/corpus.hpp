@@ -1,11 +1,12 @@
 #pragma once
 /// The documents that could be read, with their words counted.
+#include <wye/records/progress_bars.hpp>
+
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "documents.hpp"
-#include "progress.hpp"
 #include "tfidf.hpp"
 
 namespace document_network {
@@ -27,6 +28,6 @@ inline constexpr std::size_t longest_text = 16 << 10;
 /// ones: each has two passages of 40 to 159 words from documents that were read. The same documents
 /// give the same synthetic ones.
 /// `keeps_texts`: the beginnings of the texts are kept.
-Corpus gather(Listing listing, std::size_t wanted, Progress& progress, bool keeps_texts = false);
+Corpus gather(Listing listing, std::size_t wanted, wye::ProgressBars& progress, bool keeps_texts = false);
 
 }  // namespace document_network

@@ -1,5 +1,7 @@
 // The main job: the documents of this machine are turned into vectors, compared, ranked, dated and
 // drawn. The report shows which device ran each step, and why.
+#include <wye/records/progress_bars.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -13,7 +15,6 @@
 #include "findings.hpp"
 #include "meaning.hpp"
 #include "pictures.hpp"
-#include "progress.hpp"
 #include "report.hpp"
 #include "runner.hpp"
 #include "text.hpp"
@@ -56,7 +57,7 @@ int run(const Options& options) {
   Runner runner(*runtime, options.backend, options.compare);
 
   Report report;
-  Progress progress;
+  wye::ProgressBars progress(stderr, std::chrono::seconds(1));
   Stopwatch watch(report.host_steps);
   const std::size_t limit = options.documents_limit.value_or(options.documents ? folder_limit : system_limit);
   // A user's folder gets no synthetic documents.
@@ -108,12 +109,12 @@ int run(const Options& options) {
     report.meaning->nearest = nearest_of_both(corpus.documents, words, analysis->neighbours, analysis->rank);
 
   watch.restart();
-  progress.show("drawing", 0, 3);
+  progress.draw({.name = "drawing", .done = 0, .total = 3});
   const auto place = [&](const char* name) { return (std::filesystem::path(options.out) / name).string(); };
   std::vector<File> files;
   files.push_back({place("similarity.png"), draw_heatmap(corpus.documents, analysis->map, analysis->groups,
                                                          analysis->rank, options.by_meaning)});
-  progress.show("drawing", 1, 3);
+  progress.draw({.name = "drawing", .done = 1, .total = 3});
   auto network =
       draw_network(runner, corpus.documents, analysis->neighbours, analysis->groups, analysis->rank);
   if (!network) {
@@ -123,7 +124,7 @@ int run(const Options& options) {
   report.steps = runner.steps();
   report.devices = runner.devices();
   files.push_back({place("network.png"), *std::move(network)});
-  progress.show("drawing", 2, 3);
+  progress.draw({.name = "drawing", .done = 2, .total = 3});
   files.push_back({place("timeline.png"), draw_timeline(corpus.documents, analysis->moments, analysis->groups,
                                                         analysis->rank, importance_decay)});
   watch.lap("draw");

@@ -123,16 +123,16 @@ bool has_models() { return true; }
 
 wye::Result<Meaning> embed(const std::vector<Document>& documents, const std::vector<std::string>& texts,
                            const std::string& question, const std::string& folder, Runner& runner,
-                           Progress& progress) {
-  progress.show("opening the model", 0, 1);
+                           wye::ProgressBars& progress) {
+  progress.draw({.name = "opening the model", .done = 0, .total = 1});
   const auto encoder = models::Encoder::open(runner.runtime(), folder, {.on = runner.on()});
   if (!encoder) return encoder.error();
   Meaning meaning = divide(documents, texts, !question.empty());
   const auto begin = std::chrono::steady_clock::now();
-  const auto rows = encoder->embed(meaning.passages,
-                                   {.tag = "documents", .progress = [&](const models::EmbedProgress& now) {
-                                      progress.show("embedding", now.tokens, now.all_tokens);
-                                    }});
+  const auto rows = encoder->embed(
+      meaning.passages, {.tag = "documents", .progress = [&](const models::EmbedProgress& now) {
+                           progress.draw({.name = "embedding", .done = now.tokens, .total = now.all_tokens});
+                         }});
   if (!rows) return rows.error();
   meaning.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   meaning.tokens = rows->tokens();

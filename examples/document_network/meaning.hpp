@@ -1,5 +1,7 @@
 #pragma once
 /// Vectors of documents by their meaning.
+#include <wye/records/progress_bars.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "documents.hpp"
-#include "progress.hpp"
 #include "runner.hpp"
 #include "tfidf.hpp"
 
@@ -47,6 +48,6 @@ struct Meaning {
 /// Errors: those of the model and of the jobs; unsupported (this build has no models).
 wye::Result<Meaning> embed(const std::vector<Document>& documents, const std::vector<std::string>& texts,
                            const std::string& question, const std::string& folder, Runner& runner,
-                           Progress& progress);
+                           wye::ProgressBars& progress);
 
 }  // namespace document_network

@@ -20,7 +20,7 @@ Analysis analysis_of(const Vectors& vectors) {
   auto runtime = open_runtime("cpu");
   REQUIRE(runtime);
   Runner runner(*runtime, "cpu", false);
-  Progress progress;
+  wye::ProgressBars progress(stderr);
   auto analysis = analyse(documents, vectors, runner, progress);
   REQUIRE(analysis);
   return *std::move(analysis);

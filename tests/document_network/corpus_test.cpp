@@ -12,7 +12,7 @@ using namespace document_network;
 namespace {
 
 Corpus corpus_of(const TemporaryFolder& folder, std::size_t wanted) {
-  Progress progress;
+  wye::ProgressBars progress(stderr);
   return gather(find_documents(folder.path().string()), wanted, progress);
 }
 

@@ -75,6 +75,7 @@ with_pkgconfig() ( # programs of the core alone and of the other libraries, and 
     compiled_by_pkgconfig wye "$folder/core" "$here/core/program.cpp" && "$folder/core" &&
     compiled_by_pkgconfig "wye wye-workloads" "$folder/program" "$here/program.cpp" && "$folder/program" &&
     compiled_by_pkgconfig wye-models "$folder/models" "$here/models.cpp" && "$folder/models" &&
+    compiled_by_pkgconfig wye-records "$folder/records" "$here/records.cpp" && "$folder/records" &&
     compiled_by_pkgconfig "wye wye-workloads" "$folder/plugin.so" "$here/plugin/plugin.cpp" -shared -fPIC -fno-gnu-unique &&
     exports_its_own "$folder/plugin.so" && "$work/plugin_host" "$folder/plugin.so"
 )

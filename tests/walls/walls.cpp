@@ -88,7 +88,8 @@ const std::vector<Words>& vocabulary() {
                   R"(|::(open|openat|read|write|close|unlink|rename|mkdir|stat|fstat|flock|mmap))"
                   R"(|<(fstream|filesystem|fcntl\.h|unistd\.h|dirent\.h|sys/.*)>)"),
        // A batcher asks for the number of its process (unistd.h).
-       {"src/base/", "src/models/mapped_file.", "src/models/batcher."}},
+       {"src/base/", "src/models/mapped_file.", "src/models/batcher.", "src/records/progress_bars.",
+        "include/wye/records/progress_bars.hpp"}},
       {"child processes",
        std::regex(
            R"((::)?(v?fork|posix_spawn\w*|waitpid|waitid|wait4|execv\w*|execl\w*|getp?pid)|::kill|SYS_pidfd_\w+|<spawn\.h>)"),
@@ -126,7 +127,7 @@ const std::vector<Words>& vocabulary() {
       {"printing",
        std::regex(
            R"((std::)?(v?f?printf|f?puts|putchar|perror|stdout|stderr)|std::(cout|cerr|clog)|<iostream>)"),
-       {"src/base/"}},
+       {"src/base/", "src/records/progress_bars."}},
       {"ending the process",
        std::regex(R"((std::)?abort|std::(exit|_Exit|quick_exit|terminate|signal)|_exit|sigaction)"),
        {"src/base/"}},

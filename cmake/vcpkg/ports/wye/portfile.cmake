@@ -7,6 +7,7 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS feature_options
     cuda      WYE_CUDA
     glsl      WYE_GLSL
     models    WYE_MODELS
+    records   WYE_RECORDS
     tools     WYE_TOOLS
     vulkan    WYE_VULKAN
     workloads WYE_WORKLOADS
