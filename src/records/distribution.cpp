@@ -104,6 +104,8 @@ void Distribution::finish(const Answer& answer, Seat& seat) {
     failures_.note_done(d);
     return;
   }
+  // CUDA is lost until its process ends.
+  if (options_.processes && *answer.error == Errc::device_lost) seat.replace(*answer.error);
   Batch failed = answer.batch;
   std::vector<Batch> parts = retries_.after_failure(failed, d);
   repeat(std::move(parts), failed, *answer.error, d);

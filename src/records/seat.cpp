@@ -85,6 +85,12 @@ Error Seat::error_of(std::span<const std::byte> bytes, std::uint64_t size) const
   return Error(Errc::corrupt, text(before, "its worker wrote an error that cannot be read."));
 }
 
+void Seat::replace(Error error) noexcept {
+  if (fault_) return;
+  is_replaced_ = true;
+  fault_ = std::move(error);
+}
+
 std::optional<SeatEnd> Seat::check(Instant now) {
   if (!worker_) return std::nullopt;
   const auto s = oldest();
@@ -181,7 +187,7 @@ SeatEnd Seat::vacate(Error error, Instant now) {
   for (auto s = oldest(); s; s = oldest()) {
     const Batch batch = *std::exchange(slots_[*s], std::nullopt);
     Slot& slot = header().slots[*s];
-    if (end.ran || slot.move(SlotState::given, SlotState::empty))
+    if (end.ran || is_replaced_ || slot.move(SlotState::given, SlotState::empty))
       end.not_run.push_back(batch);
     else
       end.ran = batch;
@@ -193,6 +199,7 @@ SeatEnd Seat::vacate(Error error, Instant now) {
     worker_.reset();
   }
   fault_.reset();
+  is_replaced_ = false;
   note_no_worker(now);
   return end;
 }

@@ -70,6 +70,8 @@ class Seat {
   std::optional<Batch> take_back() noexcept;
   /// Returns the next batch that the worker has answered.
   std::optional<Answer> answer(Instant now);
+  /// Replaces the worker, whose device is lost in its process. Its other batch has not failed.
+  void replace(Error error) noexcept;
   /// Returns the end of the worker, if it has ended or has to be given up; the seat is vacant then.
   std::optional<SeatEnd> check(Instant now);
   /// Returns the latest instant for the next `check`.
@@ -100,9 +102,9 @@ class Seat {
   std::uint64_t next_order_ = 1;
   std::optional<process::Worker> abandoned_;
   bool has_joined_ = false, is_ready_ = false, is_ending_ = false;
-  bool is_final_ = false, is_timeout_ = false;  // of `fault_`
-  Instant since_{};                             // of the start, the join, or the last batch or answer
-  std::optional<Error> fault_;                  // why the worker was killed
+  bool is_final_ = false, is_timeout_ = false, is_replaced_ = false;  // of `fault_`
+  Instant since_{};             // of the start, the join, or the last batch or answer
+  std::optional<Error> fault_;  // why the worker was killed
   std::uint32_t starts_ = 0;
   Duration pause_{};  // before the next start
   Instant restart_at_{};

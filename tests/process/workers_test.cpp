@@ -91,6 +91,7 @@ int run_as_worker(int, char** argv) {
   auto joined = WorkerEnd::join();
   if (!joined) return 90;
   if (!*joined) return -1;
+  for (const int number : {SIGSEGV, SIGABRT}) ::signal(number, SIG_DFL);  // not those of a sanitizer
   WorkerEnd& end = **joined;
   const std::string_view message = text_of(end.message());
   if (message == "double") double_words(end);

@@ -129,7 +129,7 @@ TEST_CASE("an error or exception fails its batch, and no other", "[records]") {
   CHECK((report->failed[0].first == 0 && report->failed[0].last == 99 && report->failed[0].attempts == 2));
   CHECK((report->failed[0].device == "cpu:0"));
   CHECK(report->failed[0].error.describe() ==
-        "device_lost: CPU failed: The device is lost, attempt 2 of 2.\n  launch: LAUNCH_FAILED (719)");
+        "unavailable: CPU failed: The model is busy, attempt 2 of 2.\n  launch: LAUNCH_FAILED (719)");
   CHECK(report->failed[1].error.describe() ==
         "kernel_failed: CPU failed: Record function 'act' threw an exception: no model, attempt 2 of 2.");
   CHECK(report->failed[2].error == Errc::out_of_memory);
@@ -192,6 +192,18 @@ TEST_CASE("the error of a process that ended has the end of its output", "[recor
   CHECK(report->failed[0].error.describe() ==
         "kernel_failed: CPU failed: killed by signal 6 (SIGABRT), attempt 2 of 2.\n"
         "  the standard error of the worker ended with: the model is broken\n");
+}
+
+TEST_CASE("a process that destroys the shared memory is killed, and its record found", "[records]") {
+  auto records = random_records(300);
+  records[150].act = Act::write_garbage;
+  const auto [results, report] = run("act", records, {.devices = {"cpu:0"}, .processes = true, .batch = 16});
+  REQUIRE(report);
+  check_report(*report, records, results);
+  REQUIRE(report->failed.size() == 1);
+  CHECK((report->failed[0].first == 150 && report->failed[0].last == 150));
+  CHECK(report->failed[0].error.describe() ==
+        "corrupt: CPU failed: its worker wrote to memory of wye that it shares, attempt 2 of 2.");
 }
 
 TEST_CASE("a process that stops or hangs is killed after the timeout", "[records]") {

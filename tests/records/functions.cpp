@@ -1,6 +1,9 @@
 #include "functions.hpp"
 
-#include <fcntl.h>
+#include "slots.hpp"
+
+#include <wye/workloads/axpy.hpp>
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -25,11 +28,17 @@ struct State {
   StopToken stop;
 };
 
+struct Which {
+  std::string device;
+  Uuid uuid;
+  std::string visible;
+};
+
 Result<void> act(State* state, const ActRecord& record) {
   switch (record.act) {
     case Act::compute: break;
     case Act::fail:
-      return Error(Errc::device_lost, "The device is lost.", NativeError{"launch", 719, "LAUNCH_FAILED"});
+      return Error(Errc::unavailable, "The model is busy.", NativeError{"launch", 719, "LAUNCH_FAILED"});
     case Act::throw_exception: throw std::runtime_error("no model");
     case Act::throw_no_memory: throw std::bad_alloc();
     case Act::segv: ::raise(SIGSEGV); break;
@@ -42,6 +51,7 @@ Result<void> act(State* state, const ActRecord& record) {
       while (!state->stop.stop_requested()) std::this_thread::yield();
       return Error(Errc::cancelled, "Stopped.");
     case Act::write_text: std::fprintf(stderr, "the model is broken\n"); ::abort();
+    case Act::write_garbage: break;
     case Act::work: {
       volatile std::uint64_t value = record.value;
       for (int i = 0; i < 20000; ++i) value = mixed(value);
@@ -51,9 +61,24 @@ Result<void> act(State* state, const ActRecord& record) {
   return {};
 }
 
+/// Overwrites the words by which the worker and the set understand each other. A set of the tests has
+/// batches of 16 records there.
+void write_garbage(std::byte* out) {
+  const records::SlotLayout layout{.batch = 16, .input = sizeof(ActRecord), .output = sizeof(std::uint64_t)};
+  const std::span<std::byte> all(out - layout.size()->count, 2 * layout.size()->count);
+  for (std::size_t slot = 0; slot < 2; ++slot) {
+    const auto offset = layout.output_of(all, slot).data() - all.data();
+    records::SlotHeader& header = records::header_of({out - offset, 1});
+    if (!header.slots[slot].is(records::SlotState::running)) continue;
+    std::memset(static_cast<void*>(&header), 0xee, sizeof(header));
+    hang();
+  }
+}
+
 Result<void> run(State* state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
   for (std::size_t r = 0; r < in.size(); ++r) {
     out[r] = mixed(in[r].value);
+    if (in[r].act == Act::write_garbage) write_garbage(reinterpret_cast<std::byte*>(out.data()));
     if (auto ok = act(state, in[r]); !ok) return ok;
   }
   return {};
@@ -85,6 +110,28 @@ const std::vector<RecordFunction>& functions() {
        },
        [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
          return run(&state, in, out);
+       }},
+      {"which device",  // the number of its device in the application, and the last byte of its UUID
+       [](RecordWorker& worker) -> Result<Which> {
+         const auto devices = worker.runtime().devices();
+         if (devices.size() != 1 || devices[0].id() != "cuda:0")
+           return Error(Errc::internal, "The worker has another device than its own.");
+         const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+         return Which{worker.device(), devices[0].info().device_uuid, visible ? visible : ""};
+       },
+       [](Which& which, std::span<const ActRecord>, std::span<std::uint64_t> out) {
+         const bool is_masked = which.visible.empty() || which.visible == "GPU-" + to_string(which.uuid);
+         for (std::uint64_t& one : out)
+           one =
+               is_masked ? 1000 * static_cast<std::uint64_t>(which.device.back() - '0') + which.uuid[15] : 0;
+       }},
+      {"axpy", [](RecordWorker& worker) { return worker.runtime(); },
+       [](Runtime& runtime, std::span<const ActRecord> in, std::span<std::uint64_t> out) -> Result<void> {
+         std::vector<float> x(in.size(), 2.0f), y(in.size(), 1.0f);
+         const auto done = runtime.submit(workloads::axpy(3.0f, x, y), {.fallback = Fallback::forbid}).wait();
+         if (!done) return done.error();
+         for (std::size_t r = 0; r < in.size(); ++r) out[r] = y[r] == 7.0f ? mixed(in[r].value) : 0;
+         return {};
        }},
       {"init fails",
        [](RecordWorker&) -> Result<State> { return Error(Errc::not_found, "There is no model 'x'."); },
@@ -145,5 +192,7 @@ int run_as_worker(int argc, char** argv) {
     }
     return -1;
   }
+  if (argc > 1 && !std::strcmp(argv[1], "wye-worker"))
+    for (const int number : {SIGSEGV, SIGABRT}) ::signal(number, SIG_DFL);  // not those of a sanitizer
   return wye::worker_main(argc, argv, wye::test::functions()).value_or(-1);
 }

@@ -25,6 +25,7 @@ enum class Act : std::uint32_t {
   exit_0,
   hang,
   write_text,
+  write_garbage,
   work,
 };
 

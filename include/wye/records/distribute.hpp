@@ -115,7 +115,7 @@ struct RecordOptions {
 /// the batch that ran is suspected: it is halved until the bad record is alone, with at most 64
 /// restarts in a set; later batches are not halved. A worker process that has ended is started again
 /// after 100 ms, and after twice the time for each further end without a batch in between, up to
-/// 10 s. A device is taken out of the set after five ends of its processes within 60 s that are not
+/// 10 s. So is a process whose function returns `device_lost`. A device is taken out of the set after five ends of its processes within 60 s that are not
 /// those of halves, after three failed batches in a row while others complete theirs, or if the
 /// first function fails. The others get its part.
 ///

@@ -105,6 +105,22 @@ TEST_CASE("each device is described", "[cuda]") {
   CHECK(found[0].info.type == AdapterType::discrete);
 }
 
+TEST_CASE("CUDA_VISIBLE_DEVICES leaves the devices that it lists, in its order", "[cuda]") {
+  const StandIn stand_in;
+  const Setting four("WYE_STANDIN_DEVICES", "4");
+  const auto last_bytes = [](const char* visible) {
+    const Setting list("CUDA_VISIBLE_DEVICES", visible);
+    std::string bytes;
+    for (const auto& one : discover())
+      if (one.info.usable) bytes += one.info.id + "=" + std::to_string(one.info.device_uuid[15]) + " ";
+    return bytes;
+  };
+  CHECK(last_bytes("2,0") == "cuda:0=3 cuda:1=1 ");
+  CHECK(last_bytes("GPU-57575757-5757-5757-5757-575757575704") == "cuda:0=4 ");
+  CHECK(last_bytes("1,9,2") == "cuda:0=2 ");  // the rest of a list with a wrong entry counts for nothing
+  CHECK(last_bytes("").empty());
+}
+
 TEST_CASE("a device that does not describe itself is a reason, and the others work", "[cuda]") {
   const StandIn stand_in;
   const Setting two("WYE_STANDIN_DEVICES", "2");

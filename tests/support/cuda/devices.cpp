@@ -1,14 +1,54 @@
 // Devices and their contexts.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "support/cuda/memory.hpp"
 #include "support/cuda/stream.hpp"
 
 namespace standin {
 namespace {
+
+CUresult DeviceGetUuid(CUuuid* uuid, CUdevice device);
+
+/// Returns whether an entry of CUDA_VISIBLE_DEVICES means the device: its number, or the beginning of
+/// its UUID.
+bool names(std::string_view entry, int device) {
+  if (entry == std::to_string(device)) return true;
+  CUuuid uuid;
+  DeviceGetUuid(&uuid, device);
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char digits[4];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    text += (i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(digits);
+  }
+  return entry.size() > 4 && text.starts_with(entry);
+}
+
+/// Returns the devices that CUDA_VISIBLE_DEVICES leaves, in its order. An entry that means none ends
+/// the list.
+std::vector<int> visible_devices() {
+  std::vector<int> all(static_cast<std::size_t>(setting("WYE_STANDIN_DEVICES", 1)));
+  std::iota(all.begin(), all.end(), 0);
+  const char* const value = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!value) return all;
+  std::vector<int> visible;
+  for (std::string_view rest = value; !rest.empty();) {
+    const std::string_view entry = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), entry.size() + 1));
+    const auto device = std::find_if(all.begin(), all.end(), [&](int one) { return names(entry, one); });
+    if (device == all.end()) break;
+    visible.push_back(*device);
+  }
+  return visible;
+}
 
 CUresult Init(unsigned) {
   bool first = true;
@@ -17,8 +57,7 @@ CUresult Init(unsigned) {
     first = !std::exchange(world().initialized, true);
   }
   if (first) spend("init");
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible && *visible == '\0')
-    return CUDA_ERROR_NO_DEVICE;
+  if (std::getenv("CUDA_VISIBLE_DEVICES") && visible_devices().empty()) return CUDA_ERROR_NO_DEVICE;
   return static_cast<CUresult>(setting("WYE_STANDIN_INIT", 0));
 }
 CUresult DriverGetVersion(int* version) {
@@ -26,12 +65,13 @@ CUresult DriverGetVersion(int* version) {
   return CUDA_SUCCESS;
 }
 CUresult DeviceGetCount(int* count) {
-  *count = static_cast<int>(setting("WYE_STANDIN_DEVICES", 1));
+  *count = static_cast<int>(visible_devices().size());
   return world().initialized ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 CUresult DeviceGet(CUdevice* device, int index) {
-  if (index < 0 || index >= setting("WYE_STANDIN_DEVICES", 1)) return CUDA_ERROR_INVALID_DEVICE;
-  *device = index;
+  const std::vector<int> visible = visible_devices();
+  if (index < 0 || index >= static_cast<int>(visible.size())) return CUDA_ERROR_INVALID_DEVICE;
+  *device = visible[static_cast<std::size_t>(index)];
   return CUDA_SUCCESS;
 }
 CUresult DeviceGetName(char* name, int size, CUdevice) {
