@@ -15,8 +15,6 @@ namespace wye::inline v0::records {
 namespace {
 
 constexpr Duration progress_period = std::chrono::milliseconds(100);
-/// A worker may destroy the word that wakes the set, which then sees the rest after this time.
-constexpr Duration longest_wait = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -122,11 +120,11 @@ bool Distribution::take_end(Seat& seat, Instant now) {
   log(LogLevel::warning, end->error.describe());
   for (const Batch& batch : end->not_run) division_.put_back(batch);
   bool is_halving = false;
-  if (end->ran) {
-    is_halving = end->ran->is_suspect;
-    Batch failed = *end->ran;
-    std::vector<Batch> parts =
-        end->is_timeout ? retries_.after_failure(failed, d) : retries_.after_end(failed, d);
+  for (Batch failed : end->ran) {
+    is_halving = is_halving || failed.is_suspect;
+    std::vector<Batch> parts = end->is_timeout        ? retries_.after_failure(failed, d)
+                               : end->ran.size() == 1 ? retries_.after_end(failed, d)
+                                                      : retries_.after_unclear_end(failed, d);
     repeat(std::move(parts), failed, end->error, d);
   }
   if (division_.is_out(d)) return true;
@@ -258,13 +256,13 @@ void Distribution::give_batches(Instant now) {
   // Every worker gets one batch before one gets its second.
   for (Seat& seat : seats_)
     if (seat.is_ready() && !seat.is_running())
-      if (!give_batch(seat, now) && take_back_for(seat)) (void)give_batch(seat, now);
+      if (!give_batch(seat, true, now) && take_back_for(seat)) (void)give_batch(seat, true, now);
   for (Seat& seat : seats_)
-    if (seat.wants()) (void)give_batch(seat, now);
+    if (seat.wants()) (void)give_batch(seat, !seat.is_running(), now);
 }
 
-bool Distribution::give_batch(Seat& seat, Instant now) {
-  const auto batch = division_.take(seat.device());
+bool Distribution::give_batch(Seat& seat, bool may_be_suspect, Instant now) {
+  const auto batch = division_.take(seat.device(), may_be_suspect);
   if (!batch) return false;
   const RecordRange& range = batch->range;
   seat.give(*batch,
@@ -285,7 +283,7 @@ bool Distribution::take_back_for(const Seat& idle) {
 }
 
 Instant Distribution::next_check(Instant now) const {
-  Instant next = std::min(now + longest_wait, is_stopping_ ? Instant::max() : end_);
+  Instant next = std::min(now + pace_.longest_wait, is_stopping_ ? Instant::max() : end_);
   if (options_.progress) next = std::min(next, shown_ + progress_period);
   for (const Seat& seat : seats_) {
     next = std::min(next, seat.check_at());

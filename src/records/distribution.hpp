@@ -53,7 +53,7 @@ class Distribution {
   void start_worker(Seat& seat, Instant now);
   Result<process::Worker> start(const Seat& seat);
   void give_batches(Instant now);
-  bool give_batch(Seat& seat, Instant now);
+  bool give_batch(Seat& seat, bool may_be_suspect, Instant now);
   bool take_back_for(const Seat& idle);
   bool is_complete() const noexcept;
   Instant next_check(Instant now) const;

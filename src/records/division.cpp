@@ -28,8 +28,8 @@ bool Division::are_all_out() const noexcept {
   return std::ranges::all_of(is_out_, [](bool is_out) { return is_out; });
 }
 
-std::optional<Batch> Division::take(std::size_t device) {
-  if (auto batch = take_again(device)) return batch;
+std::optional<Batch> Division::take(std::size_t device, bool may_be_suspect) {
+  if (auto batch = take_again(device, may_be_suspect)) return batch;
   RecordRange& part = parts_[device];
   if (part.count == 0) take_part(device);
   if (part.count == 0) return std::nullopt;
@@ -38,10 +38,16 @@ std::optional<Batch> Division::take(std::size_t device) {
   return Batch{.range = taken};
 }
 
-std::optional<Batch> Division::take_again(std::size_t device) {
+std::optional<Batch> Division::take_again(std::size_t device, bool may_be_suspect) {
   const bool is_last = std::ranges::count(is_out_, false) == 1;
-  const auto found = std::ranges::find_if(
-      again_, [&](const Batch& batch) { return is_last || !batch.failed_on || *batch.failed_on != device; });
+  const auto find = [&](bool is_suspect) {
+    return std::ranges::find_if(again_, [&](const Batch& batch) {
+      const bool is_left_to_others = !is_last && batch.failed_on && *batch.failed_on == device;
+      return batch.is_suspect == is_suspect && !is_left_to_others;
+    });
+  };
+  auto found = may_be_suspect ? find(true) : again_.end();
+  if (found == again_.end()) found = find(false);
   if (found == again_.end()) return std::nullopt;
   const Batch batch = *found;
   again_.erase(found);

@@ -21,7 +21,7 @@ struct RecordRange {
 struct Batch {
   RecordRange range;
   std::uint32_t failures = 0;  ///< attempts so far
-  /// A process ended while the records ran, alone or with others.
+  /// A process ended while the records ran, alone or with others. They run alone in their worker.
   bool is_suspect = false;
   std::optional<std::size_t> failed_on = std::nullopt;  ///< the device of its last failure
   friend bool operator==(const Batch&, const Batch&) = default;
@@ -44,7 +44,8 @@ class Division {
   /// Returns the next batch for a device: a batch that has failed on another device, otherwise of its
   /// part, otherwise of the later half of the largest part. Batches that have failed on this device are left to
   /// other devices, unless it is the last one.
-  std::optional<Batch> take(std::size_t device);
+  /// Suspects come first; without `may_be_suspect` they are left.
+  std::optional<Batch> take(std::size_t device, bool may_be_suspect = true);
   /// Returns a batch that has not run, or that runs again.
   void put_back(Batch batch) { again_.push_back(batch); }
   /// Gives the part of a device to the others.
@@ -55,7 +56,7 @@ class Division {
   std::vector<Batch> take_all();
 
  private:
-  std::optional<Batch> take_again(std::size_t device);
+  std::optional<Batch> take_again(std::size_t device, bool may_be_suspect);
   void take_part(std::size_t device);
   const std::uint64_t batch_;
   std::vector<RecordRange> parts_;

@@ -25,6 +25,13 @@ std::vector<Batch> Retries::after_end(Batch& failed, std::size_t device) {
   return {first, second};
 }
 
+std::vector<Batch> Retries::after_unclear_end(Batch& failed, std::size_t device) {
+  if (failed.is_suspect || halvings_left_ == 0) return after_end(failed, device);
+  --halvings_left_;
+  failed.is_suspect = true;
+  return {failed};
+}
+
 bool DeviceFailures::note_end(std::size_t device, Instant now) {
   std::vector<Instant>& ends = devices_[device].ends;
   std::erase_if(ends, [&](Instant end) { return now - end > pace_.ends_within; });

@@ -21,6 +21,8 @@ struct Pace {
   Duration ends_within = std::chrono::seconds(60);
   std::size_t most_failures = 3;     ///< batches of a device in a row, while others complete theirs
   std::uint32_t most_halvings = 64;  ///< restarts of a set that isolate bad records
+  /// A worker may destroy the word that wakes the set, which then sees the rest after this time.
+  Duration longest_wait = std::chrono::seconds(1);
   Duration end_limit = std::chrono::seconds(5);  ///< for a worker that is asked to end
 };
 
@@ -34,6 +36,8 @@ class Retries {
   std::vector<Batch> after_failure(Batch& failed, std::size_t device) const;
   /// The same for the batch that ran when a process ended.
   std::vector<Batch> after_end(Batch& failed, std::size_t device);
+  /// The same for one of two batches, if the other one may have ended the process. It runs alone.
+  std::vector<Batch> after_unclear_end(Batch& failed, std::size_t device);
 
  private:
   const std::uint32_t attempts_;

@@ -178,8 +178,7 @@ void Seat::find_fault(Instant now) {
   }
 }
 
-/// Ends the use of the worker. Of its batches, those that it has begun have failed: one, unless it
-/// wrote garbage.
+/// Ends the use of the worker.
 SeatEnd Seat::vacate(Error error, Instant now) {
   SeatEnd end{.error = std::move(error),
               .is_final = std::exchange(is_final_, false),
@@ -187,10 +186,8 @@ SeatEnd Seat::vacate(Error error, Instant now) {
   for (auto s = oldest(); s; s = oldest()) {
     const Batch batch = *std::exchange(slots_[*s], std::nullopt);
     Slot& slot = header().slots[*s];
-    if (end.ran || is_replaced_ || slot.move(SlotState::given, SlotState::empty))
-      end.not_run.push_back(batch);
-    else
-      end.ran = batch;
+    const bool has_begun = !is_replaced_ && !slot.move(SlotState::given, SlotState::empty);
+    (has_begun ? end.ran : end.not_run).push_back(batch);
   }
   if (worker_->has_ended()) {
     worker_.reset();

@@ -28,9 +28,10 @@ struct Answer {
 /// The end of a worker, and the reason.
 struct SeatEnd {
   Error error;
-  std::optional<Batch> ran = std::nullopt;  ///< the batch that ran then
-  std::vector<Batch> not_run = {};          ///< batches that it had not begun
-  bool is_final = false;                    ///< another worker would end in the same way
+  /// The batch that ran then. Two, if the worker wrote garbage: one of them ran.
+  std::vector<Batch> ran = {};
+  std::vector<Batch> not_run = {};  ///< batches that it had not begun
+  bool is_final = false;            ///< another worker would end in the same way
   bool is_timeout = false;
 };
 
@@ -64,7 +65,8 @@ class Seat {
   /// Notes that no worker could be started.
   void note_no_worker(Instant now);
   /// Gives a batch to the worker, if it has less than two. `records` are its records.
-  bool wants() const noexcept { return is_ready() && (!slots_[0] || !slots_[1]); }
+  /// A suspect is alone in its worker, so that its end is that of the suspect.
+  bool wants() const noexcept { return is_ready() && (!slots_[0] || !slots_[1]) && !has_suspect(); }
   void give(const Batch& batch, std::span<const std::byte> records, Instant now);
   /// Takes back a batch that the worker has not begun.
   std::optional<Batch> take_back() noexcept;
@@ -90,6 +92,9 @@ class Seat {
  private:
   SlotHeader& header() const noexcept { return header_of(worker_->memory()); }
   std::optional<std::size_t> oldest() const noexcept;
+  bool has_suspect() const noexcept {
+    return (slots_[0] && slots_[0]->is_suspect) || (slots_[1] && slots_[1]->is_suspect);
+  }
   Error error_of(std::span<const std::byte> bytes, std::uint64_t size) const;
   Error end_error();
   void find_fault(Instant now);

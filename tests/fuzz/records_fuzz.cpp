@@ -98,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       take(answer->batch);
     }
     if (const auto end = seat.check(now)) {
-      if (end->ran) take(*end->ran);
+      for (const Batch& batch : end->ran) take(batch);
       for (const Batch& batch : end->not_run) take(batch);
       if (seat.is_running() || !seat.is_vacant()) __builtin_trap();
       break;

@@ -82,6 +82,17 @@ TEST_CASE("a batch that failed runs on another device, if there is one", "[recor
   CHECK(division.take(0));
 }
 
+TEST_CASE("suspects come first, or are left", "[records]") {
+  Division division(20, 10, 1);
+  (void)division.take(0);
+  division.put_back({.range = {0, 5}});
+  division.put_back({.range = {5, 5}, .is_suspect = true});
+  CHECK(division.take(0, false)->range == RecordRange{0, 5});
+  CHECK(division.take(0, false)->range == RecordRange{10, 10});
+  CHECK_FALSE(division.take(0, false));
+  CHECK(division.take(0)->is_suspect);
+}
+
 TEST_CASE("whatever devices do, each record is taken once", "[records]") {
   for (const unsigned seed : test::RandomCases(200)) {
     std::mt19937_64 random(seed);
