@@ -2,10 +2,12 @@
 #include <wye/records/distribute.hpp>
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -324,6 +326,38 @@ TEST_CASE("with many bad records, each record is done or failed", "[records]") {
   CHECK(report->failed_records() >= bad);
   for (std::size_t r = 0; r < records.size(); ++r)
     if (records[r].act == Act::segv) CHECK(report->error_of(r));
+}
+
+TEST_CASE("after ten thousand ends of workers each record is done or failed", "[.][proof]") {
+  auto records = random_records(10000);
+  for (std::size_t r = 0; r < records.size(); r += 2) records[r].act = Act::exit_0;
+  auto pace = quick();
+  pace.most_ends = 1'000'000;
+  const auto [results, report] =
+      run("act", records, {.processes = true, .batch = 1, .workers_per_device = 2}, pace);
+  REQUIRE(report);
+  check_report(*report, records, results);
+  CHECK(report->failed_records() == 5000);
+  CHECK(report->restarts() >= 10000 - 4);
+}
+
+TEST_CASE("idle and busy workers that are killed are replaced", "[records]") {
+  auto records = random_records(200);
+  records[100].act = Act::hang;
+  bool has_killed = false;
+  const auto kill_all = [&](const RecordProgress& progress) {
+    if (std::exchange(has_killed, has_killed || progress.done == 190) || progress.done != 190) return;
+    std::ifstream children("/proc/self/task/" + std::to_string(::gettid()) + "/children");
+    for (int number = 0; children >> number;) ::kill(number, SIGKILL);
+  };
+  const auto [results, report] =
+      run("act", records, {.processes = true, .batch = 10, .timeout = 2s, .progress = kill_all});
+  REQUIRE(report);
+  check_report(*report, records, results);
+  CHECK(has_killed);
+  CHECK(report->restarts() >= 1);
+  REQUIRE(report->failed.size() == 1);
+  CHECK((report->failed[0].first <= 100 && report->failed[0].last >= 100));
 }
 
 TEST_CASE("a set ends after its running batches when it is stopped", "[records]") {
