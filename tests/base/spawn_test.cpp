@@ -1,7 +1,6 @@
 // Processes that run this program again, shared memory, and the thread that waits for descriptors.
 #include "base/spawn.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +16,7 @@
 #include "base/shared_memory.hpp"
 #include "support/await.hpp"
 #include "support/catch.hpp"
+#include "support/open_descriptors.hpp"
 
 using namespace wye;
 using base::ProcessEnd;
@@ -28,14 +28,6 @@ namespace {
 SpawnedProcess run_case(const char* name, base::SpawnOptions options = {}) {
   options.arguments = {name};
   return SpawnedProcess::start(options).value();
-}
-
-int open_descriptors() {
-  DIR* const folder = ::opendir("/proc/self/fd");
-  int count = -1;  // that of the folder
-  while (const dirent* entry = ::readdir(folder)) count += entry->d_name[0] != '.' ? 1 : 0;
-  ::closedir(folder);
-  return count;
 }
 
 }  // namespace
@@ -50,7 +42,7 @@ TEST_CASE("spawned: does not end", "[.][spawned]") {
   for (;;) ::pause();
 }
 TEST_CASE("spawned: exits with the number of its descriptors", "[.][spawned]") {
-  ::_exit(open_descriptors());
+  ::_exit(test::open_descriptors());
 }
 TEST_CASE("spawned: exits with 1 if its variables are right", "[.][spawned]") {
   const char* const replaced = std::getenv("WYE_TEST_REPLACED");

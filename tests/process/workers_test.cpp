@@ -1,7 +1,6 @@
 // Workers that are threads, and workers that are copies of this program.
 #include "process/workers.hpp"
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "support/await.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
+#include "support/open_descriptors.hpp"
 
 using namespace wye;
 using namespace std::chrono_literals;
@@ -66,14 +66,6 @@ Worker start(Workers& workers, std::string_view message, bool is_process) {
   process::WorkerOptions options{.name = "test", .message = bytes_of(message), .memory = Bytes{4096}};
   if (!is_process) options.body = double_words;
   return workers.start(options).value();
-}
-
-int open_descriptors() {
-  DIR* const folder = ::opendir("/proc/self/fd");
-  int count = 0;
-  while (::readdir(folder)) ++count;
-  ::closedir(folder);
-  return count;
 }
 
 [[noreturn]] void wait_for_ever() {
@@ -173,7 +165,7 @@ TEST_CASE("the end of a process is unknown if the application collects it", "[pr
 }
 
 TEST_CASE("nothing of workers stays: no process, thread or descriptor", "[process]") {
-  const int descriptors = open_descriptors();
+  const int descriptors = test::open_descriptors();
   const int threads = base::Worker::alive();
   for (const char* message : {"double", "exit", "segv", "hang", "stop"}) {
     auto workers = Workers::open().value();
@@ -182,7 +174,7 @@ TEST_CASE("nothing of workers stays: no process, thread or descriptor", "[proces
     auto thread = start(workers, message, false);
     wait_for(workers, [&] { return first.has_joined(); });
   }
-  CHECK(open_descriptors() == descriptors);
+  CHECK(test::open_descriptors() == descriptors);
   test::await([&] { return base::Worker::alive() <= threads; });
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
 }

@@ -1,7 +1,6 @@
 // Record sets in threads and in processes.
 #include <wye/records/distribute.hpp>
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "functions.hpp"
 #include "set.hpp"
 #include "support/catch.hpp"
+#include "support/open_descriptors.hpp"
 #include "support/skip.hpp"
 
 using namespace wye;
@@ -53,12 +53,24 @@ Run run(const std::string& name, const std::vector<ActRecord>& records, RecordOp
   return {std::move(results), std::move(report)};
 }
 
-int open_descriptors() {
-  DIR* const folder = ::opendir("/proc/self/fd");
-  int count = 0;
-  while (::readdir(folder)) ++count;
-  ::closedir(folder);
-  return count;
+/// Runs a set whose second device fails, until that is out and the other one has done some records.
+RecordReport run_until_null_is_out(const std::string& name, bool processes) {
+  auto records = random_records(100000);
+  for (ActRecord& record : records) record.act = Act::work;
+  std::stop_source source;
+  const auto [results, report] = run(name, records,
+                                     {.processes = processes,
+                                      .batch = 10,
+                                      .progress =
+                                          [&](const RecordProgress& progress) {
+                                            if (progress.devices[1].is_out && progress.done > 0)
+                                              source.request_stop();
+                                          },
+                                      .stop = source.get_token()});
+  REQUIRE(report);
+  check_report(*report, records, results);
+  CHECK((report->done > 0 && report->failed.empty()));
+  return *report;
 }
 
 }  // namespace
@@ -237,26 +249,11 @@ TEST_CASE("the function of a thread is asked to stop after the timeout", "[recor
 }
 
 TEST_CASE("a device whose first function fails is taken out", "[records]") {
-  const bool processes = GENERATE(false, true);
-  auto records = random_records(100000);
-  for (ActRecord& record : records) record.act = Act::work;
-  std::stop_source source;
-  const auto [results, report] = run("init fails on null", records,
-                                     {.processes = processes,
-                                      .batch = 10,
-                                      .progress =
-                                          [&](const RecordProgress& progress) {
-                                            if (progress.devices[1].is_out && progress.done > 0)
-                                              source.request_stop();
-                                          },
-                                      .stop = source.get_token()});
-  REQUIRE(report);
-  check_report(*report, records, results);
-  CHECK(report->failed.empty());
-  REQUIRE(report->devices[1].out);
-  CHECK(report->devices[1].out->describe() ==
+  const RecordReport report = run_until_null_is_out("init fails on null", GENERATE(false, true));
+  REQUIRE(report.devices[1].out);
+  CHECK(report.devices[1].out->describe() ==
         "not_found: GPU 1 failed: There is no model 'x'.\n  while preparing a worker of GPU 1");
-  CHECK(report->text().ends_with("; 1 device failed"));
+  CHECK(report.text().ends_with("; 1 device failed"));
 }
 
 TEST_CASE("a first function that fails on each device is the error of the call", "[records]") {
@@ -280,24 +277,9 @@ TEST_CASE("a first function that ends its process or hangs takes the devices out
 }
 
 TEST_CASE("a device that fails three batches in a row is taken out", "[records]") {
-  const bool processes = GENERATE(false, true);
-  auto records = random_records(100000);
-  for (ActRecord& record : records) record.act = Act::work;
-  std::stop_source source;
-  const auto [results, report] = run("null fails", records,
-                                     {.processes = processes,
-                                      .batch = 10,
-                                      .progress =
-                                          [&](const RecordProgress& progress) {
-                                            if (progress.devices[1].is_out && progress.done > 1000)
-                                              source.request_stop();
-                                          },
-                                      .stop = source.get_token()});
-  REQUIRE(report);
-  check_report(*report, records, results);
-  CHECK(report->failed.empty());
-  REQUIRE(report->devices[1].out);
-  CHECK(report->devices[1].out->describe().starts_with("device_lost: 3 batches in a row failed"));
+  const RecordReport report = run_until_null_is_out("null fails", GENERATE(false, true));
+  REQUIRE(report.devices[1].out);
+  CHECK(report.devices[1].out->describe().starts_with("device_lost: 3 batches in a row failed"));
 }
 
 TEST_CASE("if each device is out, the rest has failed", "[records]") {
@@ -431,13 +413,13 @@ TEST_CASE("a function that is not in the list of worker_main is named", "[record
 }
 
 TEST_CASE("nothing of a set stays: no process, thread or descriptor", "[records]") {
-  const int before = open_descriptors();
+  const int before = test::open_descriptors();
   auto records = random_records(2000);
   records[7].act = Act::segv;
   records[1500].act = Act::stop;
   for (const bool processes : {true, false})
     (void)run(processes ? "act" : "mix", records, {.processes = processes, .batch = 10, .timeout = 300ms});
-  CHECK(open_descriptors() == before);
+  CHECK(test::open_descriptors() == before);
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
 }
 
