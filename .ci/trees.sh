@@ -9,7 +9,7 @@ export LSAN_OPTIONS="suppressions=$root/tests/support/lsan.supp:print_suppressio
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp:second_deadlock_stack=1"
 # The rooms with threads.
-tsan_rooms="pool cache scheduler contract interop runtime soak backend_vulkan${cuda:+ backend_cuda cuda_stand_in}"
+tsan_rooms="pool cache scheduler contract interop runtime process records soak backend_vulkan${cuda:+ backend_cuda cuda_stand_in}"
 
 build_asan() { # build_asan OPTION...: clang with ASan and UBSan
   cmake --preset asan -D CMAKE_CXX_FLAGS_RELWITHDEBINFO=-g1 "$@" && cmake --build --preset asan

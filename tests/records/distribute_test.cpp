@@ -169,7 +169,7 @@ TEST_CASE("a failed record gets the result of failures", "[records]") {
     CHECK(results[r] == (r / 10 == 5 ? 77 : test::mixed(records[r].value)));
 }
 
-TEST_CASE("the record that ends its process is found, and all others are done", "[records]") {
+TEST_CASE("the record that ends its process is found, and all others are done", "[records][no_tsan]") {
   const std::tuple<Act, std::string> end = GENERATE(table<Act, std::string>({
       {Act::segv, "killed by signal 11 (SIGSEGV)"},
       {Act::kill, "killed by signal 9 (SIGKILL)"},
@@ -191,7 +191,7 @@ TEST_CASE("the record that ends its process is found, and all others are done", 
   CHECK(report->restarts() >= 6);  // none for the last ends, if another worker is left
 }
 
-TEST_CASE("one bad record of a batch of 128 costs nine restarts", "[records]") {
+TEST_CASE("one bad record of a batch of 128 costs nine restarts", "[records][no_tsan]") {
   auto records = random_records(2000);
   records[700].act = Act::segv;
   const auto [results, report] = run("act", records, {.devices = {"cpu:0"}, .processes = true});
@@ -201,7 +201,7 @@ TEST_CASE("one bad record of a batch of 128 costs nine restarts", "[records]") {
   CHECK(report->text().starts_with("2,000 records on 1 CPU: 1,999 done, 1 failed, 9 restarts, "));
 }
 
-TEST_CASE("the error of a process that ended has the end of its output", "[records]") {
+TEST_CASE("the error of a process that ended has the end of its output", "[records][no_tsan]") {
   auto records = random_records(4);
   records[2].act = Act::write_text;
   const auto [results, report] = run("act", records, {.devices = {"cpu:0"}, .processes = true});
@@ -212,7 +212,7 @@ TEST_CASE("the error of a process that ended has the end of its output", "[recor
         "  the standard error of the worker ended with: the model is broken\n");
 }
 
-TEST_CASE("a process that destroys the shared memory is killed, and its record found", "[records]") {
+TEST_CASE("a process that destroys the shared memory is killed, and its record found", "[records][no_tsan]") {
   auto records = random_records(300);
   records[150].act = Act::write_garbage;
   const auto [results, report] = run("act", records, {.devices = {"cpu:0"}, .processes = true, .batch = 16});
@@ -224,7 +224,7 @@ TEST_CASE("a process that destroys the shared memory is killed, and its record f
         "corrupt: CPU failed: its worker wrote to memory of wye that it shares, attempt 2 of 2.");
 }
 
-TEST_CASE("a process that stops or hangs is killed after the timeout", "[records]") {
+TEST_CASE("a process that stops or hangs is killed after the timeout", "[records][no_tsan]") {
   auto records = random_records(300);
   records[150].act = GENERATE(Act::stop, Act::hang);
   const auto [results, report] = run("act", records, {.processes = true, .batch = 10, .timeout = 300ms});
@@ -264,7 +264,7 @@ TEST_CASE("a first function that fails on each device is the error of the call",
   CHECK(failing.results == std::vector<std::uint64_t>(1000, poison));
 }
 
-TEST_CASE("a first function that ends its process or hangs takes the devices out", "[records]") {
+TEST_CASE("a first function that ends its process or hangs takes the devices out", "[records][no_tsan]") {
   auto pace = quick();
   pace.most_ends = 5;
   const auto dying = run("init dies", random_records(100), {.processes = true}, pace);
@@ -282,7 +282,7 @@ TEST_CASE("a device that fails three batches in a row is taken out", "[records]"
   CHECK(report.devices[1].out->describe().starts_with("device_lost: 3 batches in a row failed"));
 }
 
-TEST_CASE("if each device is out, the rest has failed", "[records]") {
+TEST_CASE("if each device is out, the rest has failed", "[records][no_tsan]") {
   auto records = random_records(5000);
   for (std::size_t r = 1000; r < 5000; ++r) records[r].act = Act::segv;
   auto pace = quick();
@@ -295,7 +295,7 @@ TEST_CASE("if each device is out, the rest has failed", "[records]") {
   CHECK(report->failed.back().error.sentence().starts_with("No device is left: 5 workers ended within"));
 }
 
-TEST_CASE("with many bad records, each record is done or failed", "[records]") {
+TEST_CASE("with many bad records, each record is done or failed", "[records][no_tsan]") {
   std::mt19937_64 random(7);
   auto records = random_records(3000);
   std::uint64_t bad = 0;
@@ -323,7 +323,7 @@ TEST_CASE("after ten thousand ends of workers each record is done or failed", "[
   CHECK(report->restarts() >= 10000 - 4);
 }
 
-TEST_CASE("idle and busy workers that are killed are replaced", "[records]") {
+TEST_CASE("idle and busy workers that are killed are replaced", "[records][no_tsan]") {
   auto records = random_records(200);
   records[100].act = Act::hang;
   bool has_killed = false;
@@ -382,7 +382,7 @@ TEST_CASE("progress rises to the end, and has each device", "[records]") {
   CHECK((last == 50000 && ends == 1));
 }
 
-TEST_CASE("a program that does not call worker_main is told so", "[records]") {
+TEST_CASE("a program that does not call worker_main is told so", "[records][no_tsan]") {
   const std::string how = GENERATE("exits", "hangs", "distributes");
   ::setenv("WYE_TEST_NO_WORKER_MAIN", how.c_str(), 1);
   auto pace = quick();
@@ -412,7 +412,7 @@ TEST_CASE("a function that is not in the list of worker_main is named", "[record
             "is not in the list of wye::worker_main ('mix', 'act'") != std::string::npos);
 }
 
-TEST_CASE("nothing of a set stays: no process, thread or descriptor", "[records]") {
+TEST_CASE("nothing of a set stays: no process, thread or descriptor", "[records][no_tsan]") {
   const int before = test::open_descriptors();
   auto records = random_records(2000);
   records[7].act = Act::segv;

@@ -2,7 +2,9 @@
 
 #include "slots.hpp"
 
+#ifdef WYE_TEST_WORKLOADS
 #include <wye/workloads/axpy.hpp>
+#endif
 
 #include <signal.h>
 #include <unistd.h>
@@ -125,6 +127,7 @@ const std::vector<RecordFunction>& functions() {
            one =
                is_masked ? 1000 * static_cast<std::uint64_t>(which.device.back() - '0') + which.uuid[15] : 0;
        }},
+#ifdef WYE_TEST_WORKLOADS
       {"axpy", [](RecordWorker& worker) { return worker.runtime(); },
        [](Runtime& runtime, std::span<const ActRecord> in, std::span<std::uint64_t> out) -> Result<void> {
          std::vector<float> x(in.size(), 2.0f), y(in.size(), 1.0f);
@@ -133,6 +136,7 @@ const std::vector<RecordFunction>& functions() {
          for (std::size_t r = 0; r < in.size(); ++r) out[r] = y[r] == 7.0f ? mixed(in[r].value) : 0;
          return {};
        }},
+#endif
       {"init fails",
        [](RecordWorker&) -> Result<State> { return Error(Errc::not_found, "There is no model 'x'."); },
        [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
