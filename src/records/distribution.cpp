@@ -118,7 +118,7 @@ bool Distribution::take_end(Seat& seat, Instant now) {
   if (!end) return false;
   const std::size_t d = seat.device();
   log(LogLevel::warning, end->error.describe());
-  for (const Batch& batch : end->not_run) division_.put_back(batch);
+  for (const Batch& batch : end->not_run) put_back(batch);
   bool is_halving = false;
   for (Batch failed : end->ran) {
     is_halving = is_halving || failed.is_suspect;
@@ -182,16 +182,24 @@ void Distribution::take_out(std::size_t device, const Error& error) {
   division_.take_out(device);
   for (Seat& seat : seats_) {
     if (seat.device() != device) continue;
-    while (const auto batch = seat.take_back()) division_.put_back(*batch);
+    while (const auto batch = seat.take_back()) put_back(*batch);
     seat.close();
   }
+}
+
+/// Returns a batch that has not run.
+void Distribution::put_back(const Batch& batch) {
+  if (is_stopping_)
+    report_.not_run += batch.range.count;
+  else
+    division_.put_back(batch);
 }
 
 /// Ends the set after the batches that run.
 void Distribution::stop() {
   is_stopping_ = true;
   for (Seat& seat : seats_) {
-    while (const auto batch = seat.take_back()) division_.put_back(*batch);
+    while (const auto batch = seat.take_back()) put_back(*batch);
     seat.close();
   }
   for (const Batch& batch : division_.take_all()) report_.not_run += batch.range.count;

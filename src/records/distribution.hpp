@@ -47,6 +47,7 @@ class Distribution {
   void repeat(std::vector<Batch> parts, const Batch& failed, const Error& error, std::size_t device);
   void give_up(const Batch& batch, const Error& error, std::string device, std::size_t counted_for);
   void give_up_rest();
+  void put_back(const Batch& batch);
   void take_out(std::size_t device, const Error& error);
   void stop();
   void start_workers(Instant now);

@@ -95,15 +95,14 @@ std::optional<SeatEnd> Seat::check(Instant now) {
   if (!worker_) return std::nullopt;
   const auto s = oldest();
   if (!fault_ && s && header().slots[*s].is(SlotState::answered)) return std::nullopt;  // first
-  if (worker_->has_ended()) {
-    if (is_ending_ && !is_running()) {
-      (void)worker_->collect();
-      worker_.reset();
-      return std::nullopt;
-    }
-    return vacate(end_error(), now);
+  const bool has_ended = worker_->has_ended();
+  if (has_ended && is_ending_ && !is_running()) {
+    (void)worker_->collect();
+    worker_.reset();
+    return std::nullopt;
   }
-  if (!fault_) find_fault(now);
+  if (!fault_) find_fault(now);  // a worker that has ended may have written the reason
+  if (has_ended) return vacate(end_error(), now);
   if (!fault_) return std::nullopt;
   worker_->ask_to_end();
   worker_->kill();
