@@ -8,6 +8,7 @@
 #include "distribution.hpp"
 #include "process/workers.hpp"
 #include "set.hpp"
+#include "source.hpp"
 #include "text.hpp"
 
 namespace wye::inline v0 {
@@ -40,12 +41,8 @@ Result<void> check_type(std::string_view of, const RecordType& expected, const R
 }
 
 Result<void> check(const RecordFunction& function, const RecordInput& in, const RecordOutput& out) {
-  if (auto ok = check_type("records", function.input(), in.type, function.name()); !ok) return ok;
-  if (auto ok = check_type("results", function.output(), out.type, function.name()); !ok) return ok;
-  const auto records = in.bytes.size() / in.type.size, results = out.bytes.size() / out.type.size;
-  if (records != results)
-    return invalid(
-        text("The number of results (", results, ") differs from the number of records (", records, ")."));
+  if (auto ok = check_type("records", function.input(), in.type(), function.name()); !ok) return ok;
+  if (auto ok = check_type("results", function.output(), out.type(), function.name()); !ok) return ok;
   return {};
 }
 
@@ -138,18 +135,22 @@ Result<RecordReport> run_set(Runtime& runtime, const RecordFunction& function, R
   const std::vector<AdapterInfo>& adapters = runtime.adapters();
   auto chosen = choose(adapters, options.devices);
   if (!chosen) return std::move(chosen).error();
+  const auto source = Source::open(std::move(in));
+  if (!source) return source.error();
+  auto sink = Sink::open(std::move(out), *source);
+  if (!sink) return std::move(sink).error();
   std::vector<SetDevice> devices;
   for (const AdapterInfo* adapter : *chosen) {
     const std::uint32_t workers = options.processes ? options.workers_per_device : 1;
     devices.push_back(describe(*adapter, devices.size(), runtime.options(), workers));
   }
-  if (in.bytes.empty()) {
+  if (source->count() == 0) {
     RecordReport report;
     for (const SetDevice& device : devices)
       report.devices.push_back({.id = device.id, .name = device.name, .out = std::nullopt});
     return report;
   }
-  return Distribution(function, in, std::move(out), options, std::move(devices), pace).run();
+  return Distribution(function, *source, *sink, options, std::move(devices), pace).run();
 }
 
 }  // namespace records

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -18,22 +17,22 @@ constexpr Duration progress_period = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Distribution::Distribution(const RecordFunction& function, RecordInput in, RecordOutput out,
+Distribution::Distribution(const RecordFunction& function, const Source& source, Sink& sink,
                            const RecordOptions& options, std::vector<SetDevice> devices, const Pace& pace)
     : function_(function),
-      in_(in),
-      out_(std::move(out)),
+      source_(source),
+      sink_(sink),
       options_(options),
       devices_(std::move(devices)),
       pace_(pace),
-      layout_{.batch = std::min<std::uint64_t>(options.batch, in.bytes.size() / in.type.size),
-              .input = in.type.size,
-              .output = out_.type.size},
-      division_(in.bytes.size() / in.type.size, options.batch, devices_.size()),
+      layout_{.batch = std::min(options.batch, source.count()),
+              .input = function.input().size,
+              .output = function.output().size},
+      division_(source.count(), options.batch, devices_.size()),
       retries_(options.attempts, pace.most_halvings),
       failures_(devices_.size(), pace),
       meter_(devices_.size() + 1) {
-  report_.records = in.bytes.size() / in.type.size;
+  report_.records = source.count();
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     report_.devices.push_back({.id = devices_[d].id, .name = devices_[d].name, .out = std::nullopt});
     const std::uint64_t seats = std::min<std::uint64_t>(options.workers_per_device, division_.batches(d));
@@ -95,8 +94,10 @@ void Distribution::finish(const Answer& answer, Seat& seat) {
   const RecordRange& range = answer.batch.range;
   const std::size_t d = seat.device();
   if (!answer.error) {
-    std::memcpy(out_.bytes.data() + range.first * layout_.output, answer.results.data(),
-                answer.results.size());
+    if (auto written = sink_.write(range, answer.results); !written) {
+      give_up(answer.batch, written.error(), devices_[d].id, d);
+      return stop_writing(written.error());
+    }
     report_.done += range.count;
     report_.devices[d].done += range.count;
     failures_.note_done(d);
@@ -159,9 +160,14 @@ void Distribution::give_up(const Batch& batch, const Error& error, std::string d
                             .attempts = batch.failures,
                             .error = error});
   report_.devices[counted_for].failed += range.count;
-  if (out_.on_failure.empty()) return;
-  for (std::uint64_t r = range.first; r < range.end(); ++r)
-    std::memcpy(out_.bytes.data() + r * layout_.output, out_.on_failure.data(), layout_.output);
+  if (auto written = sink_.write_failed(range); !written) stop_writing(written.error());
+}
+
+/// Ends the set: later results would not be written either.
+void Distribution::stop_writing(const Error& error) {
+  if (is_stopping_) return;
+  log(LogLevel::error, "The record set ends: " + error.sentence());
+  stop();
 }
 
 /// Gives up all that is left, because no device is.
@@ -270,15 +276,16 @@ void Distribution::give_batches(Instant now) {
 }
 
 bool Distribution::give_batch(Seat& seat, bool may_be_suspect, Instant now) {
-  const auto batch = division_.take(seat.device(), may_be_suspect);
-  if (!batch) return false;
-  const RecordRange& range = batch->range;
-  seat.give(*batch,
-            in_.bytes.subspan(static_cast<std::size_t>(range.first * layout_.input),
-                              static_cast<std::size_t>(range.count * layout_.input)),
-            now);
-  has_given_ = true;
-  return true;
+  while (const auto batch = division_.take(seat.device(), may_be_suspect)) {
+    if (auto read = source_.read(batch->range, seat.room(*batch)); !read) {
+      give_up(*batch, read.error().with_context("while reading records"), "", seat.device());
+      continue;
+    }
+    seat.give(*batch, now);
+    has_given_ = true;
+    return true;
+  }
+  return false;
 }
 
 /// Takes a batch that another worker has not begun, and has a batch before it.

@@ -18,6 +18,7 @@
 #include "process/workers.hpp"
 #include "seat.hpp"
 #include "slots.hpp"
+#include "source.hpp"
 
 namespace wye::inline v0::records {
 
@@ -33,7 +34,7 @@ struct SetDevice {
 /// Threads: one thread at a time.
 class Distribution {
  public:
-  Distribution(const RecordFunction& function, RecordInput in, RecordOutput out, const RecordOptions& options,
+  Distribution(const RecordFunction& function, const Source& source, Sink& sink, const RecordOptions& options,
                std::vector<SetDevice> devices, const Pace& pace);
   /// Errors: see `distribute`.
   Result<RecordReport> run();
@@ -46,6 +47,7 @@ class Distribution {
   /// Has a batch run again in these parts; none: its records have failed.
   void repeat(std::vector<Batch> parts, const Batch& failed, const Error& error, std::size_t device);
   void give_up(const Batch& batch, const Error& error, std::string device, std::size_t counted_for);
+  void stop_writing(const Error& error);
   void give_up_rest();
   void put_back(const Batch& batch);
   void take_out(std::size_t device, const Error& error);
@@ -64,8 +66,8 @@ class Distribution {
   void log(LogLevel level, const std::string& sentence) const;
 
   const RecordFunction& function_;
-  const RecordInput in_;
-  RecordOutput out_;
+  const Source& source_;
+  Sink& sink_;
   const RecordOptions& options_;
   const std::vector<SetDevice> devices_;
   const Pace pace_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "reworded.hpp"
@@ -29,13 +28,17 @@ void Seat::note_no_worker(Instant now) {
   restart_at_ = now + pause_;
 }
 
-void Seat::give(const Batch& batch, std::span<const std::byte> records, Instant now) {
+std::span<std::byte> Seat::room(const Batch& batch) noexcept {
+  return options_.layout.input_of(worker_->memory(), slots_[0] ? 1 : 0)
+      .first(static_cast<std::size_t>(batch.range.count * options_.layout.input));
+}
+
+void Seat::give(const Batch& batch, Instant now) {
   const std::size_t s = slots_[0] ? 1 : 0;
   if (!is_running()) since_ = now;
   Slot& slot = header().slots[s];
   slot.count = batch.range.count;
   slot.order.store(orders_[s] = next_order_++, std::memory_order_relaxed);
-  std::memcpy(options_.layout.input_of(worker_->memory(), s).data(), records.data(), records.size());
   slots_[s] = batch;
   slot.set(SlotState::given);
   worker_->wake();

@@ -64,10 +64,13 @@ class Seat {
   void seat(process::Worker worker, Instant now);
   /// Notes that no worker could be started.
   void note_no_worker(Instant now);
-  /// Gives a batch to the worker, if it has less than two. `records` are its records.
+  /// Returns whether the worker can be given a batch: it has less than two.
   /// A suspect is alone in its worker, so that its end is that of the suspect.
   bool wants() const noexcept { return is_ready() && (!slots_[0] || !slots_[1]) && !has_suspect(); }
-  void give(const Batch& batch, std::span<const std::byte> records, Instant now);
+  /// Returns the memory for the records of the next batch.
+  std::span<std::byte> room(const Batch& batch) noexcept;
+  /// Gives a batch to the worker, whose records are in `room`.
+  void give(const Batch& batch, Instant now);
   /// Takes back a batch that the worker has not begun.
   std::optional<Batch> take_back() noexcept;
   /// Returns the next batch that the worker has answered.

@@ -3,33 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <exception>
 #include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "called.hpp"
 #include "text.hpp"
 
 namespace wye::inline v0::records {
 namespace {
-
-/// Calls a function of the application. Its exceptions are errors.
-template <class Call>
-auto called(const std::string& name, Call call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return Error(Errc::out_of_memory, text("Record function '", name, "' threw std::bad_alloc."));
-  } catch (const Exception& thrown) {
-    return thrown.error();
-  } catch (const std::exception& thrown) {
-    return Error(Errc::kernel_failed,
-                 text("Record function '", name, "' threw an exception: ", thrown.what()));
-  } catch (...) {
-    return Error(Errc::kernel_failed, text("Record function '", name, "' threw an exception."));
-  }
-}
 
 /// Writes an error into memory of `to`. Returns its size.
 template <class Memory>
@@ -74,7 +57,8 @@ Result<void> Serving::prepare() {
   if (!runtime) return std::move(runtime).error();
   runtime_.emplace(*std::move(runtime));
   worker_.emplace(RecordWorker(&*runtime_, options_.device, options_.number, StopToken(&end_.ending())));
-  auto state = called(function_.name(), [&] { return function_.make_state_(&*worker_); });
+  auto state = called(text("Record function '", function_.name(), "'"),
+                      [&] { return function_.make_state_(&*worker_); });
   if (!state) return std::move(state).error();
   state_ = *std::move(state);
   return {};
@@ -95,7 +79,8 @@ void Serving::run_batch(Slot& slot, std::size_t number) {
   const auto count = static_cast<std::size_t>(slot.count);
   const std::byte* const in = layout.input_of(end_.memory(), number).data();
   std::byte* const out = layout.output_of(end_.memory(), number).data();
-  const auto done = called(function_.name(), [&] { return function_.run_(state_.get(), in, out, count); });
+  const auto done = called(text("Record function '", function_.name(), "'"),
+                           [&] { return function_.run_(state_.get(), in, out, count); });
   slot.has_error = done ? 0 : 1;
   if (!done) slot.error_bytes = write(done.error(), slot.error);
   slot.set(SlotState::answered);

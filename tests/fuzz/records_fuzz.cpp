@@ -77,7 +77,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   header.stage = 1;
   (void)seat.check(now);
 
-  const std::vector<std::byte> bytes(32);
   std::vector<bool> is_out;  // by the first record of a batch
   const auto take = [&](const Batch& batch) {
     if (batch.range.count != 4 || batch.range.first % 4 != 0 || !is_out[batch.range.first / 4])
@@ -86,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   for (int round = 0; round < 4; ++round) {
     while (seat.wants()) {
-      seat.give({.range = {is_out.size() * 4, 4}}, bytes, now);
+      seat.give({.range = {is_out.size() * 4, 4}}, now);
       is_out.push_back(true);
     }
     write_garbage(in, header);

@@ -89,7 +89,7 @@ const std::vector<Words>& vocabulary() {
                   R"(|<(fstream|filesystem|fcntl\.h|unistd\.h|dirent\.h|sys/.*)>)"),
        // A batcher asks for the number of its process (unistd.h).
        {"src/base/", "src/models/mapped_file.", "src/models/batcher.", "src/records/progress_bars.",
-        "include/wye/records/progress_bars.hpp"}},
+        "src/records/whole_file.", "include/wye/records/progress_bars.hpp"}},
       {"child processes",
        std::regex(
            R"((::)?(v?fork|posix_spawn\w*|waitpid|waitid|wait4|execv\w*|execl\w*|getp?pid)|::kill|SYS_pidfd_\w+|<spawn\.h>)"),

@@ -3,20 +3,18 @@
 #include <wye/base/clock.hpp>
 #include <wye/base/result.hpp>
 #include <wye/records/record_function.hpp>
+#include <wye/records/record_io.hpp>
 #include <wye/records/record_report.hpp>
 #include <wye/runtime/runtime.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <stop_token>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,39 +32,6 @@ struct RecordDevices {
   /// Adapters of the runtime, by id: `.devices = {"cuda:0", "cpu:0"}`.
   RecordDevices(std::initializer_list<std::string> names) : ids(names) {}   // NOLINT
   RecordDevices(std::vector<std::string> names) : ids(std::move(names)) {}  // NOLINT
-};
-
-/// The records of a set: memory of the application, until `distribute` returns.
-struct RecordInput {
-  std::span<const std::byte> bytes;
-  RecordType type;
-
-  template <std::ranges::contiguous_range R>
-  requires std::is_trivially_copyable_v<std::ranges::range_value_t<R>> && std::ranges::sized_range<R>
-  RecordInput(const R& records)  // NOLINT: a span or vector is an input
-      : bytes(std::as_bytes(std::span(std::ranges::data(records), std::ranges::size(records)))),
-        type(detail::record_type<std::ranges::range_value_t<R>>()) {}
-};
-
-/// The results of a set: memory of the application, until `distribute` returns.
-struct RecordOutput {
-  std::span<std::byte> bytes;
-  RecordType type;
-  /// The result of a record that failed; empty: its memory stays as it was.
-  std::vector<std::byte> on_failure = {};
-
-  template <std::ranges::contiguous_range R>
-  requires std::is_trivially_copyable_v<std::ranges::range_value_t<R>> && std::ranges::sized_range<R>
-  RecordOutput(R&& results)  // NOLINT: a span or vector is an output
-      : bytes(std::as_writable_bytes(std::span(std::ranges::data(results), std::ranges::size(results)))),
-        type(detail::record_type<std::ranges::range_value_t<R>>()) {}
-  /// Sets results of records that fail to `failed`.
-  template <std::ranges::contiguous_range R>
-  requires std::is_trivially_copyable_v<std::ranges::range_value_t<R>> && std::ranges::sized_range<R>
-  RecordOutput(R&& results, const std::ranges::range_value_t<R>& failed) : RecordOutput(results) {
-    const auto value = std::as_bytes(std::span(&failed, 1));
-    on_failure.assign(value.begin(), value.end());
-  }
 };
 
 /// Receives the progress of a set on the thread that called `distribute`, at most ten times a second,
@@ -119,12 +84,13 @@ struct RecordOptions {
 /// those of halves, after three failed batches in a row while others complete theirs, or if the
 /// first function fails. The others get its part.
 ///
-/// Errors:  invalid_argument (an option or a length, with its value and range), not_found (a device,
-///          or no device), unavailable, unsupported, out_of_memory (no worker could be started; its
+/// Errors:  invalid_argument (an option or a length, with its value and range), not_found (a device, no
+///          device, or a file), io (a file), unavailable, unsupported, out_of_memory (no worker could be started; its
 ///          first function failed on each device: that error). A batch that fails is no error of
 ///          the call.
 /// Threads: thread-safe. Uses the calling thread until it returns. A worker cannot call it.
-/// Cost:    one copy of each record and result. Two batches of memory for each worker.
+/// Cost:    one copy of each record and result. Two batches of memory for each worker, beside the
+///          memory of the input and output.
 WYE_API Result<RecordReport> distribute(Runtime& runtime, const RecordFunction& function, RecordInput in,
                                         RecordOutput out, const RecordOptions& options = {});
 
