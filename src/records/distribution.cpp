@@ -43,6 +43,7 @@ Distribution::Distribution(const RecordFunction& function, const Source& source,
                                         .timeout = options.timeout,
                                         .pace = pace});
   }
+  if (sink.is_in_order()) division_.set_in_order(2 * seats_.size() * options.batch);
 }
 
 Result<RecordReport> Distribution::run() {
@@ -98,6 +99,7 @@ void Distribution::finish(const Answer& answer, Seat& seat) {
       give_up(answer.batch, written.error(), devices_[d].id, d);
       return stop_writing(written.error());
     }
+    division_.set_next(sink_.next());
     report_.done += range.count;
     report_.devices[d].done += range.count;
     failures_.note_done(d);
@@ -161,6 +163,7 @@ void Distribution::give_up(const Batch& batch, const Error& error, std::string d
                             .error = error});
   report_.devices[counted_for].failed += range.count;
   if (auto written = sink_.write_failed(range); !written) stop_writing(written.error());
+  division_.set_next(sink_.next());
 }
 
 /// Ends the set: later results would not be written either.

@@ -15,6 +15,12 @@ Division::Division(std::uint64_t records, std::uint64_t batch, std::size_t devic
   }
 }
 
+void Division::set_in_order(std::uint64_t window) {
+  window_ = window;
+  for (RecordRange& part : parts_)
+    if (&part != &parts_[0]) parts_[0].count += std::exchange(part.count, 0);
+}
+
 std::uint64_t Division::batches(std::size_t device) const noexcept {
   return parts_[device].count / batch_ + (parts_[device].count % batch_ != 0 ? 1 : 0);
 }
@@ -30,9 +36,9 @@ bool Division::are_all_out() const noexcept {
 
 std::optional<Batch> Division::take(std::size_t device, bool may_be_suspect) {
   if (auto batch = take_again(device, may_be_suspect)) return batch;
-  RecordRange& part = parts_[device];
-  if (part.count == 0) take_part(device);
-  if (part.count == 0) return std::nullopt;
+  RecordRange& part = parts_[window_ != 0 ? 0 : device];
+  if (part.count == 0 && window_ == 0) take_part(device);
+  if (part.count == 0 || (window_ != 0 && part.first >= next_ + window_)) return std::nullopt;
   const RecordRange taken{part.first, std::min(part.count, batch_)};
   part = {taken.end(), part.count - taken.count};
   return Batch{.range = taken};

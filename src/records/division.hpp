@@ -34,6 +34,11 @@ class Division {
   /// Divides by ceiling division: with fewer records than devices, the last devices have none, and
   /// are out.
   Division(std::uint64_t records, std::uint64_t batch, std::size_t devices);
+  /// Gives out records in their order: all are in one part. `window` records from the first
+  /// undelivered one on may be in work.
+  void set_in_order(std::uint64_t window);
+  /// Sets the first record whose result is needed next.
+  void set_next(std::uint64_t next) noexcept { next_ = next; }
 
   /// Returns the number of batches in the part of a device.
   std::uint64_t batches(std::size_t device) const noexcept;
@@ -59,6 +64,7 @@ class Division {
   std::optional<Batch> take_again(std::size_t device, bool may_be_suspect);
   void take_part(std::size_t device);
   const std::uint64_t batch_;
+  std::uint64_t window_ = 0, next_ = 0;  // in order; a window of 0: in parts
   std::vector<RecordRange> parts_;
   std::vector<bool> is_out_;
   std::vector<Batch> again_;

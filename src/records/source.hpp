@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "division.hpp"
 #include "whole_file.hpp"
@@ -30,9 +32,12 @@ class Source {
 
  private:
   Source(RecordInput input, std::uint64_t count) : input_(std::move(input)), count_(count) {}
+  Result<void> index_lines();
+  Result<void> read_lines(const RecordRange& range, std::span<std::byte> to) const;
   RecordInput input_;
   std::uint64_t count_;
   std::optional<WholeFile> file_;
+  std::vector<std::uint64_t> lines_;  // the beginning of each `indexed`-th line
 };
 
 /// The results of a set.
@@ -45,11 +50,20 @@ class Sink {
   Result<void> write(const RecordRange& range, std::span<const std::byte> results);
   /// Writes the result of failures, if there is one.
   Result<void> write_failed(const RecordRange& range);
+  /// Returns whether results are needed in their order.
+  bool is_in_order() const noexcept { return static_cast<bool>(output_.take_); }
+  /// Returns the first record whose result is needed next.
+  std::uint64_t next() const noexcept { return next_; }
 
  private:
   explicit Sink(RecordOutput output) : output_(std::move(output)) {}
+  Result<void> pass_on();
   RecordOutput output_;
   std::optional<WholeFile> file_;
+  /// Results that wait for earlier ones, by their first record; without bytes: they have failed.
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::vector<std::byte>>> waiting_;
+  std::uint64_t next_ = 0;
+  std::optional<Error> refused_;  // by the function that takes results: it is not called again
 };
 
 }  // namespace wye::records

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -194,4 +196,118 @@ TEST_CASE("a file of records that becomes shorter fails its later batches", "[re
   CHECK(report->done + report->failed_records() == 100000);
   for (const RecordFailure& failure : report->failed)
     CHECK(failure.error.sentence().ends_with("has become shorter than 1600000 bytes."));
+}
+
+TEST_CASE("lines of a file are records", "[records]") {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(3);
+  Runtime runtime = a_runtime();
+  for (const std::size_t count : {0u, 1u, 127u, 128u, 129u, 5000u})
+    for (const bool ends_with_newline : {false, true}) {
+      CAPTURE(count, ends_with_newline);
+      std::string text;
+      std::vector<std::uint64_t> expected;
+      for (std::size_t line = 0; line < count; ++line) {
+        std::string content(random() % 61, '\0');
+        for (char& c : content) c = static_cast<char>(random() % 5 == 0 ? '\0' : 'a' + random() % 26);
+        if (!ends_with_newline && line + 1 == count && content.empty()) content = "x";  // otherwise no line
+        std::uint64_t value = content.size();
+        for (const char c : content) value = test::mixed(value + static_cast<unsigned char>(c));
+        expected.push_back(value);
+        text += content;
+        if (ends_with_newline || line + 1 != count) text += '\n';
+      }
+      std::vector<std::uint64_t> results(count, poison);
+      RecordOptions odd = options(false);
+      odd.batch = 77;
+      const auto report = distribute(runtime, function("count letters"),
+                                     RecordLines<60>{folder.put("lines", text)}, results, odd);
+      REQUIRE(report);
+      CHECK(report->done == count);
+      CHECK(results == expected);
+    }
+}
+
+TEST_CASE("a line beyond the limit is refused with its number", "[records]") {
+  const TemporaryFolder folder;
+  Runtime runtime = a_runtime();
+  const std::string path = folder.put("lines", "short\n" + std::string(61, 'x') + "\nshort\n");
+  std::vector<std::uint64_t> results(3);
+  CHECK(distribute(runtime, function("count letters"), RecordLines<60>{path}, results, options(false))
+            .error()
+            .describe() == "invalid_argument: Line 2 of file '" + path +
+                               "' has 61 bytes, more than the limit of its records (60).");
+}
+
+TEST_CASE("a function gets the results in order", "[records]") {
+  const bool processes = GENERATE(false, true);
+  const bool has_value = GENERATE(false, true);
+  auto records = random_records(3000);
+  for (const std::size_t bad : {0u, 777u, 2999u}) records[bad].act = Act::fail;
+  Runtime runtime = a_runtime();
+  std::vector<std::uint64_t> results(3000, poison);
+  std::uint64_t next = 0;
+  const auto take = [&](std::uint64_t first, std::span<const std::uint64_t> taken) {
+    CHECK(first >= next);
+    std::ranges::copy(taken, results.begin() + static_cast<std::ptrdiff_t>(first));
+    next = first + taken.size();
+  };
+  RecordOptions few = options(processes);
+  few.batch = 7;
+  few.workers_per_device = 2;
+  const auto report = distribute(runtime, function("act"), records,
+                                 has_value ? RecordOutput::taken_by<std::uint64_t>(take, std::uint64_t{5})
+                                           : RecordOutput::taken_by<std::uint64_t>(take),
+                                 few);
+  REQUIRE(report);
+  CHECK((report->failed_records() == 3 * 7 || report->failed_records() == 2 * 7 + 4));
+  CHECK(report->done + report->failed_records() == 3000);
+  std::uint64_t wrong = 0;
+  for (std::uint64_t r = 0; r < 3000; ++r) {
+    const std::uint64_t expected = !report->error_of(r) ? test::mixed(records[r].value)
+                                   : has_value          ? 5
+                                                        : poison;
+    if (results[r] != expected) ++wrong;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("workers stay near the results that a function takes", "[records]") {
+  Runtime runtime = a_runtime();
+  std::uint64_t made = 0, taken = 0, most = 0;
+  const auto report = distribute(
+      runtime, function("mix"),
+      RecordInput::made_by<ActRecord>(5000,
+                                      [&](std::uint64_t first, std::span<ActRecord> to) {
+                                        made = std::max(made, first + to.size());
+                                        most = std::max(most, made - taken);
+                                      }),
+      RecordOutput::taken_by<std::uint64_t>([&](std::uint64_t first, std::span<const std::uint64_t> results) {
+        taken = first + results.size();
+      }),
+      {.devices = {"cpu:0", "null:0"}, .batch = 10});
+  REQUIRE(report);
+  CHECK((report->done == 5000 && taken == 5000));
+  CHECK(most <= 2 * 2 * 10 + 10);
+}
+
+TEST_CASE("a set ends if a function does not take its results", "[records]") {
+  const auto records = random_records(100000);
+  Runtime runtime = a_runtime();
+  int calls = 0;
+  RecordOptions few = options(false);
+  few.batch = 10;
+  const auto report = distribute(runtime, function("mix"), records,
+                                 RecordOutput::taken_by<std::uint64_t>(
+                                     [&](std::uint64_t, std::span<const std::uint64_t>) -> Result<void> {
+                                       if (++calls == 3) return Error(Errc::io, "The archive is full.");
+                                       return {};
+                                     }),
+                                 few);
+  REQUIRE(report);
+  CHECK(calls == 3);
+  CHECK(report->not_run > 0);
+  REQUIRE_FALSE(report->failed.empty());
+  CHECK(report->failed[0].error.describe() == "io: The archive is full.");
+  CHECK(report->done + report->failed_records() + report->not_run == 100000);
 }

@@ -113,6 +113,13 @@ const std::vector<RecordFunction>& functions() {
        [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
          return run(&state, in, out);
        }},
+      {"count letters",
+       [](std::span<const Line> in, std::span<std::uint64_t> out) {
+         for (std::size_t r = 0; r < in.size(); ++r) {
+           out[r] = in[r].size;
+           for (const char c : in[r].view()) out[r] = mixed(out[r] + static_cast<unsigned char>(c));
+         }
+       }},
       {"which device",  // the number of its device in the application, and the last byte of its UUID
        [](RecordWorker& worker) -> Result<Which> {
          const auto devices = worker.runtime().devices();

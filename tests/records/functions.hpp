@@ -35,6 +35,8 @@ struct ActRecord {
   std::uint32_t unused = 0;
 };
 
+using Line = RecordLine<60>;
+
 inline std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 31)) * 0x9e3779b97f4a7c15ull;
   return value ^ (value >> 29);

@@ -10,6 +10,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -36,6 +37,21 @@ struct RecordFile {
   std::string path;
 };
 
+/// A line of a text, without its end: of at most `most` bytes.
+template <std::size_t most>
+struct RecordLine {
+  std::uint32_t size = 0;
+  char text[most] = {};
+  std::string_view view() const noexcept { return {text, size}; }
+};
+
+/// A file whose lines are records of type `RecordLine<most>`. Lines end with a newline, except the
+/// last one. It may exceed the memory. A longer line is an error.
+template <std::size_t most>
+struct RecordLines {
+  std::string path;
+};
+
 /// The records of a set.
 class RecordInput {
  public:
@@ -51,6 +67,10 @@ class RecordInput {
   template <class T>
   RecordInput(const RecordFile<T>& file)  // NOLINT: a file is an input
       : type_(detail::record_type<T>()), path_(file.path) {}
+  /// The lines of a file. `distribute` reads it once before it begins.
+  template <std::size_t most>
+  RecordInput(const RecordLines<most>& lines)  // NOLINT: lines are an input
+      : type_(detail::record_type<RecordLine<most>>()), path_(lines.path), longest_line_(most) {}
   /// Records of type `T` that `make(first, records)` writes: `records` gets those from number `first`
   /// on. It is called on the thread that called `distribute`, for each batch, and again if records
   /// run again: then it must make the same. It returns nothing, or a Result<void>, and may throw.
@@ -78,6 +98,7 @@ class RecordInput {
   std::uint64_t count_ = 0;  // of a file: unknown
   std::span<const std::byte> memory_;
   std::optional<std::string> path_;  // set: a file
+  std::size_t longest_line_ = 0;     // of a file of lines
   std::function<Result<void>(std::uint64_t first, std::byte* to, std::size_t records)> make_;
 };
 
@@ -94,6 +115,31 @@ class RecordOutput {
   template <class T>
   RecordOutput(const RecordFile<T>& file)  // NOLINT: a file is an output
       : type_(detail::record_type<T>()), path_(file.path) {}
+  /// A function, which gets the results in the order of the records: `take(first, results)` gets those
+  /// of the records from number `first` on. It is called on the thread that called `distribute`, and
+  /// not for records that fail, unless `failed` is given. It returns nothing, or a Result<void>, and
+  /// may throw; after an error the set ends. Workers do not begin records that are more than two
+  /// batches for each of them ahead of the next result.
+  template <class T, class Take>
+  static RecordOutput taken_by(Take take) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    RecordOutput output(detail::record_type<T>());
+    output.take_ = [take = std::move(take)](std::uint64_t first, const std::byte* from,
+                                            std::size_t results) -> Result<void> {
+      const std::span<const T> taken(reinterpret_cast<const T*>(from), results);
+      if constexpr (std::is_void_v<std::invoke_result_t<const Take&, std::uint64_t, std::span<const T>>>)
+        return take(first, taken), Result<void>();
+      else
+        return take(first, taken);
+    };
+    return output;
+  }
+  template <class T, class Take>
+  static RecordOutput taken_by(Take take, const T& failed) {
+    RecordOutput output = taken_by<T>(std::move(take));
+    output.set_on_failure(failed);
+    return output;
+  }
   /// Sets results of records that fail to `failed`. Otherwise they stay as they are, which is zero in a
   /// new file.
   template <detail::RecordRangeOf R>
@@ -109,6 +155,7 @@ class RecordOutput {
 
  private:
   friend class records::Sink;
+  explicit RecordOutput(RecordType type) : type_(type) {}
   template <class T>
   void set_on_failure(const T& failed) {
     const auto value = std::as_bytes(std::span(&failed, 1));
@@ -117,6 +164,7 @@ class RecordOutput {
   RecordType type_;
   std::span<std::byte> memory_;
   std::optional<std::string> path_;  // set: a file
+  std::function<Result<void>(std::uint64_t first, const std::byte* from, std::size_t results)> take_;
   std::vector<std::byte> on_failure_;
 };
 
