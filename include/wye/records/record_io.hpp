@@ -53,6 +53,7 @@ struct RecordLines {
 };
 
 /// The records of a set.
+/// Threads: thread-compatible.
 class RecordInput {
  public:
   /// Memory of the application, until `distribute` returns.
@@ -103,6 +104,7 @@ class RecordInput {
 };
 
 /// The results of a set.
+/// Threads: thread-compatible.
 class RecordOutput {
  public:
   /// Memory of the application, until `distribute` returns.
