@@ -295,7 +295,7 @@ TEST_CASE("if each device is out, the rest has failed", "[records][no_tsan]") {
   CHECK(report->failed.back().error.sentence().starts_with("No device is left: 5 workers ended within"));
 }
 
-TEST_CASE("with many bad records, each record is done or failed", "[records][no_tsan]") {
+TEST_CASE("with many bad records, each record is done or failed", "[records][large]") {
   std::mt19937_64 random(7);
   auto records = random_records(3000);
   std::uint64_t bad = 0;
@@ -323,7 +323,7 @@ TEST_CASE("after ten thousand ends of workers each record is done or failed", "[
   CHECK(report->restarts() >= 10000 - 4);
 }
 
-TEST_CASE("idle and busy workers that are killed are replaced", "[records][no_tsan]") {
+TEST_CASE("idle and busy workers that are killed are replaced", "[records][large]") {
   auto records = random_records(200);
   records[100].act = Act::hang;
   bool has_killed = false;
