@@ -309,8 +309,9 @@ Result<void> RandomFile::write(std::uint64_t offset, std::span<const std::byte> 
   return {};
 }
 
-Result<void> RandomFile::clear() {
-  if (uninterrupted([&] { return ::ftruncate(descriptor_, 0); }) != 0)
+Result<void> RandomFile::resize(Bytes size) {
+  const WriteSignalsBlocked blocked;
+  if (uninterrupted([&] { return ::ftruncate(descriptor_, static_cast<off_t>(size.count)); }) != 0)
     return refused("File", path_, "written", "ftruncate", errno);
   return {};
 }

@@ -90,7 +90,9 @@ class RandomFile {
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> piece) const;
   Result<void> write(std::uint64_t offset, std::span<const std::byte> piece);
   /// Removes all content.
-  Result<void> clear();
+  Result<void> clear() { return resize(Bytes{0}); }
+  /// Cuts the content, or adds zeros.
+  Result<void> resize(Bytes size);
 
  private:
   RandomFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}

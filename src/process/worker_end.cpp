@@ -1,5 +1,6 @@
 #include "process/worker_end.hpp"
 
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
@@ -12,8 +13,10 @@
 namespace wye::inline v0::process {
 namespace {
 
-/// Returns the number of the parent, if this process was started as a worker. A program that a
-/// worker starts has another parent.
+/// Whether this process has joined its parent.
+constinit std::atomic<bool> has_joined{false};
+
+/// Returns the number of the process that has started this one as a worker, if one has.
 std::optional<int> parent_of_worker() noexcept {
   const char* const value = std::getenv(worker_variable);
   if (!value) return std::nullopt;
@@ -21,16 +24,20 @@ std::optional<int> parent_of_worker() noexcept {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number == base::parent_number() ? std::optional(number) : std::nullopt;
+  return number;
 }
 
 }  // namespace
 
-bool WorkerEnd::is_worker_process() noexcept { return parent_of_worker().has_value(); }
+bool WorkerEnd::is_worker_process() noexcept { return has_joined || parent_of_worker().has_value(); }
 
 Result<std::optional<WorkerEnd>> WorkerEnd::join() {
   const auto parent = parent_of_worker();
   if (!parent) return std::optional<WorkerEnd>();
+  ::unsetenv(worker_variable);  // programs that this process starts are no workers
+  has_joined = true;
+  if (*parent != base::parent_number())
+    return Error(Errc::unavailable, "The process that has started this worker process has ended.");
   auto watch = base::end_with_parent(*parent);
   if (!watch) return std::move(watch).error();
   auto block = base::SharedBlock::map(base::Descriptor(block_descriptor));

@@ -22,9 +22,10 @@ namespace wye::inline v0::process {
 /// Threads: thread-safe.
 class WYE_API WorkerEnd {
  public:
-  /// Joins the parent, if this process is a worker. Returns nothing if it is none.
-  /// Errors: those of the system, and invalid_argument (the descriptors of the parent are not
-  ///         there).
+  /// Joins the parent, if this process is a worker. Returns nothing if it is none. Removes the variable
+  /// of workers from the environment: no other thread may use that at the same time.
+  /// Errors: unavailable (the parent has ended), those of the system, and invalid_argument (the
+  ///         descriptors of the parent are not there).
   static Result<std::optional<WorkerEnd>> join();
   /// Returns whether this process was started as a worker, whether it has joined or not.
   static bool is_worker_process() noexcept;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "distribution.hpp"
+#include "journal.hpp"
 #include "process/workers.hpp"
 #include "set.hpp"
 #include "source.hpp"
@@ -150,7 +152,16 @@ Result<RecordReport> run_set(Runtime& runtime, const RecordFunction& function, R
       report.devices.push_back({.id = device.id, .name = device.name, .out = std::nullopt});
     return report;
   }
-  return Distribution(function, *source, *sink, options, std::move(devices), pace).run();
+  std::vector<RecordRange> done;
+  std::optional<Journal> journal;
+  if (!options.journal.empty()) {
+    auto opened = Journal::open(options.journal, function, options.batch, *source, *sink, done);
+    if (!opened) return std::move(opened).error();
+    journal.emplace(*std::move(opened));
+  }
+  return Distribution(function, *source, *sink, journal ? &*journal : nullptr, std::move(done), options,
+                      std::move(devices), pace)
+      .run();
 }
 
 }  // namespace records

@@ -17,11 +17,13 @@ constexpr Duration progress_period = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Distribution::Distribution(const RecordFunction& function, const Source& source, Sink& sink,
-                           const RecordOptions& options, std::vector<SetDevice> devices, const Pace& pace)
+Distribution::Distribution(const RecordFunction& function, const Source& source, Sink& sink, Journal* journal,
+                           std::vector<RecordRange> done, const RecordOptions& options,
+                           std::vector<SetDevice> devices, const Pace& pace)
     : function_(function),
       source_(source),
       sink_(sink),
+      journal_(journal),
       options_(options),
       devices_(std::move(devices)),
       pace_(pace),
@@ -33,6 +35,9 @@ Distribution::Distribution(const RecordFunction& function, const Source& source,
       failures_(devices_.size(), pace),
       meter_(devices_.size() + 1) {
   report_.records = source.count();
+  for (const RecordRange& range : done) report_.resumed += range.count;
+  report_.done = report_.resumed;
+  if (!sink.is_in_order()) division_.set_done(done);
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     report_.devices.push_back({.id = devices_[d].id, .name = devices_[d].name, .out = std::nullopt});
     const std::uint64_t seats = std::min<std::uint64_t>(options.workers_per_device, division_.batches(d));
@@ -43,7 +48,11 @@ Distribution::Distribution(const RecordFunction& function, const Source& source,
                                         .timeout = options.timeout,
                                         .pace = pace});
   }
-  if (sink.is_in_order()) division_.set_in_order(2 * seats_.size() * options.batch);
+  if (sink.is_in_order()) {
+    division_.set_in_order(2 * seats_.size() * options.batch);
+    division_.set_done(std::move(done));
+    division_.set_next(sink.next());
+  }
 }
 
 Result<RecordReport> Distribution::run() {
@@ -103,6 +112,8 @@ void Distribution::finish(const Answer& answer, Seat& seat) {
     report_.done += range.count;
     report_.devices[d].done += range.count;
     failures_.note_done(d);
+    if (journal_)
+      if (auto noted = journal_->note(range, answer.results); !noted) stop_writing(noted.error());
     return;
   }
   // CUDA is lost until its process ends.

@@ -14,6 +14,7 @@
 
 #include "division.hpp"
 #include "failures.hpp"
+#include "journal.hpp"
 #include "meter.hpp"
 #include "process/workers.hpp"
 #include "seat.hpp"
@@ -34,8 +35,10 @@ struct SetDevice {
 /// Threads: one thread at a time.
 class Distribution {
  public:
-  Distribution(const RecordFunction& function, const Source& source, Sink& sink, const RecordOptions& options,
-               std::vector<SetDevice> devices, const Pace& pace);
+  /// The journal has noted the ranges that are `done`; null: there is none.
+  Distribution(const RecordFunction& function, const Source& source, Sink& sink, Journal* journal,
+               std::vector<RecordRange> done, const RecordOptions& options, std::vector<SetDevice> devices,
+               const Pace& pace);
   /// Errors: see `distribute`.
   Result<RecordReport> run();
 
@@ -68,6 +71,7 @@ class Distribution {
   const RecordFunction& function_;
   const Source& source_;
   Sink& sink_;
+  Journal* const journal_;
   const RecordOptions& options_;
   const std::vector<SetDevice> devices_;
   const Pace pace_;

@@ -34,6 +34,9 @@ class Division {
   /// Divides by ceiling division: with fewer records than devices, the last devices have none, and
   /// are out.
   Division(std::uint64_t records, std::uint64_t batch, std::size_t devices);
+  /// Leaves out records that are done: sorted ranges that do not touch. A device whose part is done is
+  /// out.
+  void set_done(std::vector<RecordRange> done);
   /// Gives out records in their order: all are in one part. `window` records from the first
   /// undelivered one on may be in work.
   void set_in_order(std::uint64_t window);
@@ -62,10 +65,13 @@ class Division {
 
  private:
   std::optional<Batch> take_again(std::size_t device, bool may_be_suspect);
-  void take_part(std::size_t device);
+  bool take_part(std::size_t device);
+  const RecordRange* done_from(std::uint64_t record) const noexcept;
+  void skip_done(RecordRange& part) const noexcept;
   const std::uint64_t batch_;
   std::uint64_t window_ = 0, next_ = 0;  // in order; a window of 0: in parts
-  std::vector<RecordRange> parts_;
+  std::vector<RecordRange> parts_;       // each begins with a record that is not done
+  std::vector<RecordRange> done_;
   std::vector<bool> is_out_;
   std::vector<Batch> again_;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "called.hpp"
+#include "process/entry_file.hpp"
 #include "text.hpp"
 
 namespace wye::inline v0::records {
@@ -112,6 +113,24 @@ Result<void> Source::read(const RecordRange& range, std::span<std::byte> to) con
     });
   std::memcpy(to.data(), input_.memory_.data() + offset, to.size());
   return {};
+}
+
+std::string Source::identity() const {
+  if (file_) return text("in file '", *input_.path_, "' (", file_->identity(), ")");
+  if (input_.make_) return "made by a function";
+  return text("in memory (", process::checksum_of(input_.memory_), ")");
+}
+
+std::string Sink::identity() const {
+  if (file_) return text("to file '", *output_.path_, "'");
+  return output_.take_ ? "to a function" : "to memory";
+}
+
+Result<bool> Sink::has(const RecordRange& range, std::string_view checksum) const {
+  std::vector<std::byte> results(static_cast<std::size_t>(range.count * output_.type_.size));
+  if (auto read = file_->read(range.first * output_.type_.size, results); !read)
+    return std::move(read).error();
+  return process::checksum_of(results) == checksum;
 }
 
 Result<Sink> Sink::open(RecordOutput output, const Source& source) {

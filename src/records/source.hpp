@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,9 @@ class Source {
   /// Errors: invalid_argument (a cut last record), io, not_found.
   static Result<Source> open(RecordInput input);
   std::uint64_t count() const noexcept { return count_; }
+  /// Describes the records: a checksum of memory, the size and time of a file. Records that a function
+  /// makes have no description.
+  std::string identity() const;
   /// Returns whether the records are in the file of this name.
   bool is_file(const std::string& path) const noexcept { return file_ && file_->is_named(path); }
   /// Reads records. `to` has their size.
@@ -50,6 +54,10 @@ class Sink {
   Result<void> write(const RecordRange& range, std::span<const std::byte> results);
   /// Writes the result of failures, if there is one.
   Result<void> write_failed(const RecordRange& range);
+  std::string identity() const;
+  bool is_file() const noexcept { return file_.has_value(); }
+  /// Returns whether a file has results with this checksum in place.
+  Result<bool> has(const RecordRange& range, std::string_view checksum) const;
   /// Returns whether results are needed in their order.
   bool is_in_order() const noexcept { return static_cast<bool>(output_.take_); }
   /// Returns the first record whose result is needed next.

@@ -72,6 +72,15 @@ Result<WholeFile> WholeFile::create(const std::string& path, std::uint64_t lengt
   return file;
 }
 
+std::string WholeFile::identity() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) return "unknown";
+  std::string nanoseconds = std::to_string(status.st_mtim.tv_nsec);
+  nanoseconds.insert(0, 9 - nanoseconds.size(), '0');
+  return text(length_, " bytes, changed ", static_cast<std::int64_t>(status.st_mtim.tv_sec), ".",
+              nanoseconds);
+}
+
 bool WholeFile::is_named(const std::string& path) const noexcept {
   struct stat own {
   }, named{};

@@ -23,6 +23,8 @@ class WholeFile {
   ~WholeFile();
 
   std::uint64_t length() const noexcept { return length_; }
+  /// Describes the state of the file: "1600 bytes, changed 1790000000.123456789".
+  std::string identity() const;
   /// Returns whether `path` names this file.
   bool is_named(const std::string& path) const noexcept;
   /// Reads at `offset`. Fails if the file has become shorter.

@@ -202,13 +202,25 @@ TEST_CASE("a worker ends with its parent, even if that is killed", "[process][no
   ::close(ends[1]);
 }
 
-TEST_CASE("a variable of another process makes no worker", "[process]") {
+TEST_CASE("joined: a worker stays one after the end of its parent", "[.][spawned]") {
+  ::setenv("WYE_WORKER", "1", 1);  // no process of a test has that parent
+  if (!WorkerEnd::is_worker_process()) ::_exit(1);
+  const auto joined = WorkerEnd::join();
+  if (joined || joined.error() != Errc::unavailable) ::_exit(2);
+  ::_exit(!std::getenv("WYE_WORKER") && WorkerEnd::is_worker_process() ? 0 : 3);
+}
+
+TEST_CASE("a worker whose parent has ended does not run as the application", "[process]") {
+  CHECK(test::in_own_process("joined: a worker stays one after the end of its parent") ==
+        test::success);
+}
+
+TEST_CASE("a process without the variable, or with another value, is no worker", "[process]") {
   CHECK_FALSE(WorkerEnd::is_worker_process());
   CHECK_FALSE(WorkerEnd::join().value());
-  ::setenv("WYE_WORKER", "1", 1);
-  CHECK_FALSE(WorkerEnd::is_worker_process());
   ::setenv("WYE_WORKER", "no number", 1);
   CHECK_FALSE(WorkerEnd::is_worker_process());
+  CHECK_FALSE(WorkerEnd::join().value());
   ::unsetenv("WYE_WORKER");
 }
 

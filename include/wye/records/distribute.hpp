@@ -48,6 +48,7 @@ using RecordProgressSink = std::function<void(const RecordProgress&)>;
 /// | timeout            | 300 s             | of one batch, and of the first function; more than 0 |
 /// | workers_per_device | 1                 | 1 to 16                                            |
 /// | attempts           | 2                 | of a batch, 1 to 100                               |
+/// | journal            | none              | a path                                             |
 /// | progress           | none              |                                                    |
 /// | stop               | none              |                                                    |
 /// | deadline           | never             | from the call on                                   |
@@ -64,6 +65,12 @@ struct RecordOptions {
   /// Share the device by `Share::machine` if they are more than one process.
   std::uint32_t workers_per_device = 1;
   std::uint32_t attempts = 2;
+  /// A file that notes which batches are done, with their results, or their checksums if results go to
+  /// a file. The same call, after the end of the process in any way, runs the other records only.
+  /// Records that failed run again. Results that a function takes are passed to it again, all from
+  /// the first one on. The file stays at the end of the set. It is refused if it belongs to another
+  /// set (`function`, `batch`, the records or where the results go), is damaged, or is in use.
+  std::string journal = {};
   RecordProgressSink progress = {};
   std::stop_token stop = {};  ///< ends the set after the batches that run
   Deadline deadline = {};     ///< ends the set after the batches that run
@@ -84,10 +91,11 @@ struct RecordOptions {
 /// those of halves, after three failed batches in a row while others complete theirs, or if the
 /// first function fails. The others get its part.
 ///
-/// Errors:  invalid_argument (an option or a length, with its value and range), not_found (a device, no
-///          device, or a file), io (a file), unavailable, unsupported, out_of_memory (no worker could be started; its
-///          first function failed on each device: that error). A batch that fails is no error of
-///          the call.
+/// Errors:  invalid_argument (an option or a length, with its value and range; the journal of another
+///          set), not_found (a device, no device, or a file), corrupt (the journal), io (a file),
+///          unavailable (a journal in use), unsupported, out_of_memory. If no worker could begin, for
+///          example because its first function failed on each device, that error. A batch that fails
+///          is no error of the call.
 /// Threads: thread-safe. Uses the calling thread until it returns. A worker cannot call it.
 /// Cost:    one copy of each record and result. Two batches of memory for each worker, beside the
 ///          memory of the input and output.

@@ -35,6 +35,7 @@ struct RecordDevice {
 struct WYE_API RecordReport {
   std::uint64_t records = 0;
   std::uint64_t done = 0;
+  std::uint64_t resumed = 0;          ///< of `done`: by earlier calls, from `RecordOptions::journal`
   std::uint64_t not_run = 0;          ///< because of `RecordOptions::stop` or `deadline`
   std::vector<RecordFailure> failed;  ///< sorted, without overlap
   std::vector<RecordDevice> devices;
