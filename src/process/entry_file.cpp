@@ -62,60 +62,58 @@ struct EntryFile::State {
     if (*got != to.size()) return corrupt(path, at);
     return {};
   }
-  Result<void> begin(const std::string& identity, std::uint64_t size);
-  Result<void> read_entries(std::uint64_t size, const Each& each);
-};
 
-/// Reads the beginning of the file, or writes it to an empty one, or one whose creation was
-/// interrupted.
-Result<void> EntryFile::State::begin(const std::string& identity, std::uint64_t size) {
-  const std::vector<std::byte> expected = beginning_of(identity);
-  std::vector<std::byte> found(static_cast<std::size_t>(std::min<std::uint64_t>(size, expected.size())));
-  if (auto ok = read(0, found); !ok) return ok;
-  end = expected.size();
-  if (std::ranges::equal(found, std::span(expected).first(found.size()))) {
-    if (found.size() == expected.size()) return {};
-    return file.write(0, expected);
-  }
-  // Another work, or damage.
-  std::vector<std::byte> start(magic.size() + sizeof(std::uint64_t));
-  if (size < start.size() || !read(0, start)) return corrupt(path, 0);
-  base::ByteReader in(start);
-  if (!std::ranges::equal(in.take(magic.size()), std::as_bytes(std::span(magic)))) return corrupt(path, 0);
-  const std::uint64_t length = in.number();
-  if (length > most_identity || size < start.size() + length + checksum_bytes)
-    return corrupt(path, magic.size());
-  std::vector<std::byte> whole(static_cast<std::size_t>(start.size() + length + checksum_bytes));
-  if (auto ok = read(0, whole); !ok) return ok;
-  const auto text = std::span(whole).subspan(start.size(), static_cast<std::size_t>(length));
-  const std::string other(reinterpret_cast<const char*>(text.data()), text.size());
-  if (beginning_of(other) != whole) return corrupt(path, magic.size());
-  return base::invalid(
-      base::text("File '{}' belongs to another work ({}), not to this one ({}).", path, other, identity));
-}
-
-Result<void> EntryFile::State::read_entries(std::uint64_t size, const Each& each) {
-  std::vector<std::byte> entry;
-  while (size - end >= head_bytes) {
-    std::array<std::byte, head_bytes> head{};
-    if (auto ok = read(end, head); !ok) return ok;
-    base::ByteReader in(head);
-    const std::uint64_t length = in.number();
-    if (!std::ranges::equal(head, head_of(end, length))) return corrupt(path, end);
-    const std::uint64_t left = size - end - head_bytes;
-    if (left < checksum_bytes || left - checksum_bytes < length) break;  // interrupted
-    entry.resize(static_cast<std::size_t>(length + checksum_bytes));
-    if (auto ok = read(end + head_bytes, entry); !ok) return ok;
-    const auto content = std::span(entry).first(static_cast<std::size_t>(length));
-    if (!std::ranges::equal(base::checksum(head, content), std::span(entry).subspan(content.size()))) {
-      if (left == length + checksum_bytes) break;  // the last one
-      return corrupt(path, end);
+  /// Reads the beginning of the file, or writes it to an empty one, or one whose creation was
+  /// interrupted.
+  Result<void> begin(const std::string& identity, std::uint64_t size) {
+    const std::vector<std::byte> expected = beginning_of(identity);
+    std::vector<std::byte> found(static_cast<std::size_t>(std::min<std::uint64_t>(size, expected.size())));
+    if (auto ok = read(0, found); !ok) return ok;
+    end = expected.size();
+    if (std::ranges::equal(found, std::span(expected).first(found.size()))) {
+      if (found.size() == expected.size()) return {};
+      return file.write(0, expected);
     }
-    if (auto ok = each(content); !ok) return ok;
-    end += head_bytes + length + checksum_bytes;
+    // Another work, or damage.
+    std::vector<std::byte> start(magic.size() + sizeof(std::uint64_t));
+    if (size < start.size() || !read(0, start)) return corrupt(path, 0);
+    base::ByteReader in(start);
+    if (!std::ranges::equal(in.take(magic.size()), std::as_bytes(std::span(magic)))) return corrupt(path, 0);
+    const std::uint64_t length = in.number();
+    if (length > most_identity || size < start.size() + length + checksum_bytes)
+      return corrupt(path, magic.size());
+    std::vector<std::byte> whole(static_cast<std::size_t>(start.size() + length + checksum_bytes));
+    if (auto ok = read(0, whole); !ok) return ok;
+    const auto text = std::span(whole).subspan(start.size(), static_cast<std::size_t>(length));
+    const std::string other(reinterpret_cast<const char*>(text.data()), text.size());
+    if (beginning_of(other) != whole) return corrupt(path, magic.size());
+    return base::invalid(
+        base::text("File '{}' belongs to another work ({}), not to this one ({}).", path, other, identity));
   }
-  return size == end ? Result<void>() : file.resize(Bytes{end});
-}
+
+  Result<void> read_entries(std::uint64_t size, const Each& each) {
+    std::vector<std::byte> entry;
+    while (size - end >= head_bytes) {
+      std::array<std::byte, head_bytes> head{};
+      if (auto ok = read(end, head); !ok) return ok;
+      base::ByteReader in(head);
+      const std::uint64_t length = in.number();
+      if (!std::ranges::equal(head, head_of(end, length))) return corrupt(path, end);
+      const std::uint64_t left = size - end - head_bytes;
+      if (left < checksum_bytes || left - checksum_bytes < length) break;  // interrupted
+      entry.resize(static_cast<std::size_t>(length + checksum_bytes));
+      if (auto ok = read(end + head_bytes, entry); !ok) return ok;
+      const auto content = std::span(entry).first(static_cast<std::size_t>(length));
+      if (!std::ranges::equal(base::checksum(head, content), std::span(entry).subspan(content.size()))) {
+        if (left == length + checksum_bytes) break;  // the last one
+        return corrupt(path, end);
+      }
+      if (auto ok = each(content); !ok) return ok;
+      end += head_bytes + length + checksum_bytes;
+    }
+    return size == end ? Result<void>() : file.resize(Bytes{end});
+  }
+};
 
 Result<EntryFile> EntryFile::open(const std::string& path, const std::string& identity, const Each& each) {
   if (identity.size() > most_identity)

@@ -56,8 +56,8 @@ Distribution::Distribution(const RecordFunction& function, const Source& source,
 }
 
 Result<RecordReport> Distribution::run() {
-  begin_ = Clock::steady().now();
-  end_ = options_.deadline.at(begin_);
+  times_.begin = Clock::steady().now();
+  times_.end = options_.deadline.at(times_.begin);
   auto workers = process::Workers::open();
   if (!workers) return std::move(workers).error();
   workers_.emplace(*std::move(workers));
@@ -65,7 +65,7 @@ Result<RecordReport> Distribution::run() {
   for (;;) {
     const std::uint32_t seen = workers_->calls();
     const Instant now = Clock::steady().now();
-    if (!is_stopping_ && (options_.stop.stop_requested() || now >= end_)) stop();
+    if (!is_stopping_ && (options_.stop.stop_requested() || now >= times_.end)) stop();
     bool has_changed = false;
     for (Seat& seat : seats_) {
       has_changed = take_answers(seat, now) || has_changed;
@@ -312,8 +312,8 @@ bool Distribution::take_back_for(const Seat& idle) {
 }
 
 Instant Distribution::next_check(Instant now) const {
-  Instant next = std::min(now + pace_.longest_wait, is_stopping_ ? Instant::max() : end_);
-  if (options_.progress) next = std::min(next, shown_ + progress_period);
+  Instant next = std::min(now + pace_.longest_wait, is_stopping_ ? Instant::max() : times_.end);
+  if (options_.progress) next = std::min(next, times_.progress + progress_period);
   for (const Seat& seat : seats_) {
     next = std::min(next, seat.check_at());
     if (seat.is_vacant() && seat.restart_at() > now) next = std::min(next, seat.restart_at());
@@ -322,12 +322,12 @@ Instant Distribution::next_check(Instant now) const {
 }
 
 void Distribution::show_progress(Instant now, bool is_end) {
-  if (!options_.progress || (!is_end && now - shown_ < progress_period)) return;
-  shown_ = now;
+  if (!options_.progress || (!is_end && now - times_.progress < progress_period)) return;
+  times_.progress = now;
   RecordProgress progress{.devices = {},
                           .records = report_.records,
                           .done = report_.done,
-                          .took = now - begin_,
+                          .took = now - times_.begin,
                           .is_end = is_end};
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const RecordDevice& device = report_.devices[d];
@@ -372,7 +372,7 @@ void Distribution::end_workers() {
 
 RecordReport Distribution::report(Instant now) {
   std::ranges::sort(report_.failed, {}, &RecordFailure::first);
-  report_.took = now - begin_;
+  report_.took = now - times_.begin;
   return std::move(report_);
 }
 

@@ -84,7 +84,10 @@ class Distribution {
   std::vector<process::Worker> abandoned_;  // threads that have not returned
   RecordReport report_;
   Meter meter_;
-  Instant begin_{}, end_{}, shown_{};  // of the set, its deadline, the last progress
+  struct {
+    Instant begin{}, end{};  // of the set, and its deadline
+    Instant progress{};      // the last call of its sink
+  } times_;
   bool is_stopping_ = false, has_given_ = false;
 };
 

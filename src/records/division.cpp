@@ -59,7 +59,7 @@ bool Division::are_all_out() const noexcept {
 std::optional<Batch> Division::take(std::size_t device, bool may_be_suspect) {
   if (auto batch = take_again(device, may_be_suspect)) return batch;
   RecordRange& part = parts_[window_ != 0 ? 0 : device];
-  while (part.count == 0 && window_ == 0 && take_part(device)) {  // again, if what it takes is done
+  while (part.count == 0 && window_ == 0 && take_part(device)) {  // again, if all those records are done
   }
   if (part.count == 0 || (window_ != 0 && part.first >= next_ + window_)) return std::nullopt;
   RecordRange taken{part.first, std::min(part.count, batch_)};

@@ -56,8 +56,9 @@ const Error* RecordReport::error_of(std::uint64_t record) const noexcept {
 std::string RecordReport::text() const {
   using records::grouped;
   const std::string before = resumed != 0 ? records::text(" (", grouped(resumed), " before)") : "";
-  std::string line = records::text(grouped(records), " records on ", records::devices_text(devices), ": ",
-                                   grouped(done), " done", before, ", ", grouped(failed_records()), " failed");
+  std::string line =
+      records::text(grouped(records), " records on ", records::devices_text(devices), ": ", grouped(done),
+                    " done", before, ", ", grouped(failed_records()), " failed");
   if (not_run != 0) line += records::text(", ", grouped(not_run), " not run");
   line += records::text(", ", restarts(), restarts() == 1 ? " restart, " : " restarts, ",
                         records::seconds(std::chrono::duration<double>(took).count()));

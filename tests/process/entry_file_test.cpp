@@ -15,7 +15,7 @@ using process::EntryFile;
 
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_in(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 struct Opened {
   Result<EntryFile> file;
@@ -35,8 +35,8 @@ std::string written(const TemporaryFolder& folder, const std::vector<std::string
   {
     auto opened = open(folder.put("file", ""));
     for (const std::string& entry : entries)
-      REQUIRE(opened.file->append(bytes_of(std::string_view(entry).substr(0, entry.size() / 2)),
-                                  bytes_of(std::string_view(entry).substr(entry.size() / 2))));
+      REQUIRE(opened.file->append(bytes_in(std::string_view(entry).substr(0, entry.size() / 2)),
+                                  bytes_in(std::string_view(entry).substr(entry.size() / 2))));
   }
   return folder.get("file");
 }
@@ -51,7 +51,7 @@ TEST_CASE("entries are read again in their order", "[process][entries]") {
   {
     auto again = open(folder / "file");
     CHECK(again.entries == three);
-    REQUIRE(again.file->append(bytes_of("four"), {}));
+    REQUIRE(again.file->append(bytes_in("four"), {}));
   }
   CHECK(open(folder / "file").entries.back() == "four");
 }
@@ -65,7 +65,7 @@ TEST_CASE("an interrupted entry is removed, at whichever byte it ends", "[proces
       auto opened = open(folder.put("file", all.substr(0, size)));
       REQUIRE(opened.file);
       CHECK(opened.entries == std::vector<std::string>{three[0], three[1]});
-      REQUIRE(opened.file->append(bytes_of("new"), {}));
+      REQUIRE(opened.file->append(bytes_in("new"), {}));
     }
     CHECK(open(folder / "file").entries == std::vector<std::string>{three[0], three[1], "new"});
   }
@@ -77,7 +77,7 @@ TEST_CASE("a file whose creation was interrupted is begun again", "[process][ent
   for (std::size_t size = 0; size < empty.size(); ++size) {
     auto opened = open(folder.put("file", empty.substr(0, size)));
     REQUIRE(opened.file);
-    REQUIRE(opened.file->append(bytes_of("new"), {}));
+    REQUIRE(opened.file->append(bytes_in("new"), {}));
   }
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("random bytes are no file of entries", "[process][entries]") {
 }
 
 TEST_CASE("the checksum of bytes has 32 digits", "[process][entries]") {
-  CHECK(process::checksum_of(bytes_of("abc")) == process::checksum_of(bytes_of("abc")));
-  CHECK(process::checksum_of(bytes_of("abc")) != process::checksum_of(bytes_of("abd")));
+  CHECK(process::checksum_of(bytes_in("abc")) == process::checksum_of(bytes_in("abc")));
+  CHECK(process::checksum_of(bytes_in("abc")) != process::checksum_of(bytes_in("abd")));
   CHECK(process::checksum_of({}).size() == 32);
 }

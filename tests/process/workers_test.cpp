@@ -211,8 +211,7 @@ TEST_CASE("joined: a worker stays one after the end of its parent", "[.][spawned
 }
 
 TEST_CASE("a worker whose parent has ended does not run as the application", "[process]") {
-  CHECK(test::in_own_process("joined: a worker stays one after the end of its parent") ==
-        test::success);
+  CHECK(test::in_own_process("joined: a worker stays one after the end of its parent") == test::success);
 }
 
 TEST_CASE("a process without the variable, or with another value, is no worker", "[process]") {

@@ -28,7 +28,6 @@ using test::random_records;
 
 namespace {
 
-Runtime two_devices() { return Runtime::open({.pool = {.backends = {"cpu", "null"}}}).value(); }
 const RecordDevices both{"cpu:0", "null:0"};
 
 /// Restarts that cost a test no time.
@@ -46,7 +45,7 @@ struct Run {
 };
 Run run(const std::string& name, const std::vector<ActRecord>& records, RecordOptions options,
         records::Pace pace = quick()) {
-  Runtime runtime = two_devices();
+  Runtime runtime = test::two_devices();
   if (options.devices.ids.empty() && !options.devices.number) options.devices = both;
   std::vector<std::uint64_t> results(records.size(), poison);
   auto report = records::run_set(runtime, function(name), records, results, options, pace);
@@ -160,7 +159,7 @@ TEST_CASE("a failed record gets the result of failures", "[records]") {
   auto records = random_records(100);
   records[50].act = Act::fail;
   std::vector<std::uint64_t> results(100, poison);
-  Runtime runtime = two_devices();
+  Runtime runtime = test::two_devices();
   const auto report = distribute(runtime, function("act"), records, RecordOutput(results, 77),
                                  {.devices = {"cpu:0"}, .batch = 10});
   REQUIRE(report);
@@ -399,7 +398,7 @@ TEST_CASE("a program that does not call worker_main is told so", "[records][no_t
 }
 
 TEST_CASE("a function that is not in the list of worker_main is named", "[records]") {
-  Runtime runtime = two_devices();
+  Runtime runtime = test::two_devices();
   const RecordFunction unknown("unknown", [](std::span<const ActRecord>, std::span<std::uint64_t>) {});
   const auto records = random_records(10);
   std::vector<std::uint64_t> results(10);
@@ -448,7 +447,7 @@ TEST_CASE("options of a set are checked", "[records]") {
 }
 
 TEST_CASE("lengths and types of records are checked", "[records]") {
-  Runtime runtime = two_devices();
+  Runtime runtime = test::two_devices();
   const auto records = random_records(10);
   std::vector<std::uint64_t> results(9);
   CHECK(distribute(runtime, function("mix"), records, results).error().describe() ==

@@ -47,8 +47,6 @@ std::vector<T> read_values(const std::string& path) {
   return values;
 }
 
-Runtime a_runtime() { return Runtime::open({.pool = {.backends = {"cpu", "null"}}}).value(); }
-
 RecordOptions options(bool processes) { return {.devices = {"cpu:0", "null:0"}, .processes = processes}; }
 
 }  // namespace
@@ -57,7 +55,7 @@ TEST_CASE("results of files are those of a loop", "[records]") {
   const TemporaryFolder folder;
   const std::string in = folder / "in", out = folder / "out";
   const bool processes = GENERATE(false, true);
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   for (const std::uint64_t count : {0u, 1u, 127u, 128u, 129u, 5000u}) {
     CAPTURE(processes, count);
     const auto records = random_records(count);
@@ -77,7 +75,7 @@ TEST_CASE("a new file of results has zeros or the given value for records that f
   const std::string out = folder / "out";
   auto records = random_records(300);
   records[150].act = Act::fail;
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   const std::uint64_t failed = GENERATE(0u, 77u);
   RecordOptions few = options(false);
   few.batch = 10;
@@ -97,7 +95,7 @@ TEST_CASE("a new file of results has zeros or the given value for records that f
 
 TEST_CASE("a function makes the records of each batch", "[records]") {
   const bool processes = GENERATE(false, true);
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   const auto records = random_records(5000);
   std::vector<std::uint64_t> results(5000, poison);
   std::atomic<std::uint64_t> made{0};
@@ -116,7 +114,7 @@ TEST_CASE("a function makes the records of each batch", "[records]") {
 }
 
 TEST_CASE("records that cannot be made have failed, and no others", "[records]") {
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   std::vector<std::uint64_t> results(1000, poison);
   RecordOptions few = options(GENERATE(false, true));
   few.batch = 10;
@@ -143,7 +141,7 @@ TEST_CASE("records that cannot be made have failed, and no others", "[records]")
 TEST_CASE("files of records are checked", "[records]") {
   const TemporaryFolder folder;
   const std::string in = folder / "in", out = folder / "out";
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   const auto refusal = [&](RecordInput from, RecordOutput to) {
     const auto report = distribute(runtime, function("mix"), std::move(from), std::move(to), options(false));
     return report ? std::string("done") : report.error().describe();
@@ -174,7 +172,7 @@ TEST_CASE("a file of results beyond the limit of the process is refused", "[reco
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const rlimit small{8000, before.rlim_max};
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   const auto records = random_records(1001);
   ::setrlimit(RLIMIT_FSIZE, &small);
   const auto report = distribute(runtime, function("mix"), records, Results{folder / "out"}, options(false));
@@ -187,7 +185,7 @@ TEST_CASE("a file of records that becomes shorter fails its later batches", "[re
   const TemporaryFolder folder;
   const std::string in = folder / "in";
   write_values(in, random_records(100000));
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   std::vector<std::uint64_t> results(100000, poison);
   RecordOptions shrinking = options(false);
   shrinking.progress = [&](const RecordProgress&) { REQUIRE(::truncate(in.c_str(), 16) == 0); };
@@ -201,7 +199,7 @@ TEST_CASE("a file of records that becomes shorter fails its later batches", "[re
 TEST_CASE("lines of a file are records", "[records]") {
   const TemporaryFolder folder;
   std::mt19937_64 random(3);
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   for (const std::size_t count : {0u, 1u, 127u, 128u, 129u, 5000u})
     for (const bool ends_with_newline : {false, true}) {
       CAPTURE(count, ends_with_newline);
@@ -230,7 +228,7 @@ TEST_CASE("lines of a file are records", "[records]") {
 
 TEST_CASE("a line beyond the limit is refused with its number", "[records]") {
   const TemporaryFolder folder;
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   const std::string path = folder.put("lines", "short\n" + std::string(61, 'x') + "\nshort\n");
   std::vector<std::uint64_t> results(3);
   CHECK(distribute(runtime, function("count letters"), RecordLines<60>{path}, results, options(false))
@@ -244,7 +242,7 @@ TEST_CASE("a function gets the results in order", "[records]") {
   const bool has_value = GENERATE(false, true);
   auto records = random_records(3000);
   for (const std::size_t bad : {0u, 777u, 2999u}) records[bad].act = Act::fail;
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   std::vector<std::uint64_t> results(3000, poison);
   std::uint64_t next = 0;
   const auto take = [&](std::uint64_t first, std::span<const std::uint64_t> taken) {
@@ -273,7 +271,7 @@ TEST_CASE("a function gets the results in order", "[records]") {
 }
 
 TEST_CASE("workers stay near the results that a function takes", "[records]") {
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   std::uint64_t made = 0, taken = 0, most = 0;
   const auto report = distribute(
       runtime, function("mix"),
@@ -293,7 +291,7 @@ TEST_CASE("workers stay near the results that a function takes", "[records]") {
 
 TEST_CASE("a set ends if a function does not take its results", "[records]") {
   const auto records = random_records(100000);
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   int calls = 0;
   RecordOptions few = options(false);
   few.batch = 10;

@@ -53,6 +53,8 @@ inline std::vector<ActRecord> random_records(std::uint64_t count, unsigned seed 
   return records;
 }
 
+inline Runtime two_devices() { return Runtime::open({.pool = {.backends = {"cpu", "null"}}}).value(); }
+
 inline constexpr std::uint64_t poison = 0xababababababababull;
 
 /// Checks that each record is done, with its result, or failed, without a change of its result.

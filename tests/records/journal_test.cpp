@@ -32,8 +32,6 @@ using Results = RecordFile<std::uint64_t>;
 RecordOptions with_journal(const std::string& path, bool processes = false) {
   return {.devices = {"cpu:0", "null:0"}, .processes = processes, .batch = 16, .journal = path};
 }
-Runtime a_runtime() { return Runtime::open({.pool = {.backends = {"cpu", "null"}}}).value(); }
-
 std::uint64_t sum_of(const std::vector<std::uint64_t>& values) {
   std::uint64_t sum = 0;
   for (const std::uint64_t value : values) sum = test::mixed(sum + value);
@@ -62,7 +60,7 @@ TEST_CASE("a set continues where an earlier call has ended", "[records][journal]
   const bool to_file = GENERATE(false, true);
   auto records = random_records(20000);
   for (ActRecord& record : records) record.act = Act::work;
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   std::vector<std::uint64_t> results(records.size(), poison);
   const auto output = [&]() -> RecordOutput {
     if (to_file) return Results{folder / "results"};
@@ -106,7 +104,7 @@ TEST_CASE("records that failed run again", "[records][journal]") {
   const TemporaryFolder folder;
   auto records = random_records(160);
   records[50].act = Act::fail;
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   std::vector<std::uint64_t> results(160, poison);
   const auto options = with_journal(folder / "journal");
   for (int call = 0; call < 2; ++call) {
@@ -120,7 +118,7 @@ TEST_CASE("records that failed run again", "[records][journal]") {
 TEST_CASE("results in a file that have changed are computed again", "[records][journal]") {
   const TemporaryFolder folder;
   const auto records = random_records(1600);
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   const auto options = with_journal(folder / "journal");
   const std::string path = folder / "results";
   REQUIRE(distribute(runtime, function("mix"), records, Results{path}, options));
@@ -138,7 +136,7 @@ TEST_CASE("a function gets all results in order, also those of earlier calls", "
   const TemporaryFolder folder;
   auto records = random_records(5000);
   for (ActRecord& record : records) record.act = Act::work;
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   const auto run = [&](RecordOptions options) {
     std::vector<std::uint64_t> taken;
     const auto report = distribute(runtime, function("act"), records,
@@ -163,7 +161,7 @@ TEST_CASE("a function gets all results in order, also those of earlier calls", "
 TEST_CASE("the journal of another set is refused", "[records][journal]") {
   const TemporaryFolder folder;
   auto records = random_records(160);
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   std::vector<std::uint64_t> results(160, poison);
   const auto options = with_journal(folder / "journal");
   REQUIRE(distribute(runtime, function("mix"), records, results, options));
@@ -186,7 +184,7 @@ TEST_CASE("a journal that cannot be written or is damaged is refused before the 
           "[records][journal]") {
   const TemporaryFolder folder;
   const auto records = random_records(160);
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   std::vector<std::uint64_t> results(160, poison);
   const auto refused = [&](const std::string& path) {
     const auto report = distribute(runtime, function("mix"), records, results, with_journal(path));
@@ -204,7 +202,7 @@ TEST_CASE("journal: runs a set in folder WYE_TEST_FOLDER", "[.][spawned]") {
   const std::string folder = std::getenv("WYE_TEST_FOLDER");
   auto records = random_records(8000);
   for (ActRecord& record : records) record.act = Act::work;
-  Runtime runtime = a_runtime();
+  Runtime runtime = test::two_devices();
   const auto options = with_journal(folder + "/journal", true);
   const auto report = distribute(runtime, function("act"), records, Results{folder + "/results"}, options);
   ::_exit(report && report->done == records.size() ? 0 : 1);
