@@ -226,20 +226,20 @@ TEST_CASE("a process that destroys the shared memory is killed, and its record f
 TEST_CASE("a process that stops or hangs is killed after the timeout", "[records][no_tsan]") {
   auto records = random_records(300);
   records[150].act = GENERATE(Act::stop, Act::hang);
-  const auto [results, report] = run("act", records, {.processes = true, .batch = 10, .timeout = 300ms});
+  const auto [results, report] = run("act", records, {.processes = true, .batch = 10, .timeout = 1s});
   REQUIRE(report);
   check_report(*report, records, results);
   REQUIRE(report->failed.size() == 1);
   CHECK((report->failed[0].first == 150 && report->failed[0].last == 159));
   CHECK(report->failed[0].error.describe().find(
-            " failed: a batch exceeds the timeout (0.3 s), attempt 2 of 2.") != std::string::npos);
+            " failed: a batch exceeds the timeout (1.0 s), attempt 2 of 2.") != std::string::npos);
 }
 
 TEST_CASE("the function of a thread is asked to stop after the timeout", "[records]") {
   auto records = random_records(300);
   records[150].act = Act::hang;
   const auto [results, report] =
-      run("act with a state", records, {.devices = {"cpu:0"}, .batch = 10, .timeout = 100ms});
+      run("act with a state", records, {.devices = {"cpu:0"}, .batch = 10, .timeout = 2s});
   REQUIRE(report);
   check_report(*report, records, results);
   REQUIRE(report->failed.size() == 1);
@@ -417,7 +417,7 @@ TEST_CASE("nothing of a set stays: no process, thread or descriptor", "[records]
   records[7].act = Act::segv;
   records[1500].act = Act::stop;
   for (const bool processes : {true, false})
-    (void)run(processes ? "act" : "mix", records, {.processes = processes, .batch = 10, .timeout = 300ms});
+    (void)run(processes ? "act" : "mix", records, {.processes = processes, .batch = 10, .timeout = 1s});
   CHECK(test::open_descriptors() == before);
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
 }

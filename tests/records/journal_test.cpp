@@ -137,23 +137,25 @@ TEST_CASE("a function gets all results in order, also those of earlier calls", "
   auto records = random_records(5000);
   for (ActRecord& record : records) record.act = Act::work;
   Runtime runtime = test::two_devices();
-  const auto run = [&](RecordOptions options) {
+  const auto run = [&](std::size_t stop_after) {
     std::vector<std::uint64_t> taken;
+    std::stop_source source;
+    RecordOptions options = with_journal(folder / "journal");
+    options.stop = source.get_token();
     const auto report = distribute(runtime, function("act"), records,
                                    RecordOutput::taken_by<std::uint64_t>(
                                        [&](std::uint64_t first, std::span<const std::uint64_t> results) {
                                          CHECK(first == taken.size());
                                          taken.insert(taken.end(), results.begin(), results.end());
+                                         if (taken.size() >= stop_after) source.request_stop();
                                        }),
                                    options);
     REQUIRE(report);
     CHECK(taken.size() >= report->resumed);
     return taken;
   };
-  RecordOptions stopped = with_journal(folder / "journal");
-  const StopAfter stop(stopped, 1000);
-  CHECK(run(stopped).size() < 5000);
-  const auto all = run(with_journal(folder / "journal"));
+  CHECK(run(1000).size() < 5000);
+  const auto all = run(5000);
   REQUIRE(all.size() == 5000);
   for (std::size_t r = 0; r < 5000; ++r) REQUIRE(all[r] == test::mixed(records[r].value));
 }
