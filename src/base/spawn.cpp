@@ -21,6 +21,7 @@ namespace wye::inline v0::base {
 namespace {
 
 constexpr int first_inherited = 3;
+constexpr auto by_descriptor = static_cast<idtype_t>(3);  // P_PIDFD, which glibc has from 2.36 on
 
 Error failed(const char* call, int number) {
   return Error(Errc::unavailable,
@@ -162,10 +163,8 @@ void SpawnedProcess::kill() noexcept {
 
 ProcessEnd SpawnedProcess::collect() noexcept {
   siginfo_t end{};
-  const int got = uninterrupted([&] {
-    return ::waitid(static_cast<idtype_t>(3), static_cast<id_t>(process_.number()), &end,
-                    WEXITED);  // P_PIDFD
-  });
+  const int got = uninterrupted(
+      [&] { return ::waitid(by_descriptor, static_cast<id_t>(process_.number()), &end, WEXITED); });
   process_ = Descriptor();
   if (got != 0 || end.si_pid == 0) return {};
   return {end.si_code == CLD_EXITED ? ProcessEnd::How::exited : ProcessEnd::How::killed, end.si_status};

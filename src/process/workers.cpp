@@ -110,11 +110,13 @@ Result<std::uint64_t> block_size(const WorkerOptions& options) {
   return before + options.memory.count;
 }
 
-void write_header(std::span<std::byte> bytes, std::span<const std::byte> message) {
+/// Returns the offset of the memory.
+std::uint64_t write_header(std::span<std::byte> bytes, std::span<const std::byte> message) {
   auto* const header = new (bytes.data()) BlockHeader;
   header->message_bytes = message.size();
   header->memory_offset = aligned(sizeof(BlockHeader)) + aligned(message.size());
   std::ranges::copy(message, bytes.begin() + static_cast<std::ptrdiff_t>(aligned(sizeof(BlockHeader))));
+  return header->memory_offset;
 }
 
 }  // namespace
@@ -134,15 +136,14 @@ Result<Worker> Workers::start_thread(const WorkerOptions& options, std::uint64_t
                  base::text("The host has no memory for a worker ({}).", to_string(Bytes{size})));
   }
   auto& parts = std::get<ThreadParts>(state->parts);
-  write_header(parts.block.bytes, options.message);
+  state->memory_offset = write_header(parts.block.bytes, options.message);
   BlockHeader& header = state->header();
-  state->memory_offset = header.memory_offset;
   header.has_joined = 1;
   parts.end.emplace(WorkerEnd(std::make_unique<WorkerEnd::State>(WorkerEnd::State{
       .header = &header,
       .bell = &state_->bell(),
       .message = parts.block.bytes.subspan(aligned(sizeof(BlockHeader)), options.message.size()),
-      .memory = parts.block.bytes.subspan(header.memory_offset)})));
+      .memory = parts.block.bytes.subspan(state->memory_offset)})));
   auto thread = base::Worker::start(options.name, [worker = state.get(), body = options.body] {
     auto& own = std::get<ThreadParts>(worker->parts);
     body(*own.end);
@@ -162,7 +163,7 @@ Result<Worker> Workers::start_process(const WorkerOptions& options, std::uint64_
   }
   auto block = base::SharedBlock::create(Bytes{size});
   if (!block) return std::move(block).error();
-  write_header(block->bytes(), options.message);
+  const std::uint64_t memory_offset = write_header(block->bytes(), options.message);
   auto output = base::OutputTail::open();
   if (!output) return std::move(output).error();
   base::SpawnOptions spawn{.arguments = {"wye-worker", options.name},
@@ -176,7 +177,7 @@ Result<Worker> Workers::start_process(const WorkerOptions& options, std::uint64_
   auto state = std::make_unique<Worker::State>(
       *state_, ChildParts{*std::move(block), std::make_shared<base::OutputTail>(*std::move(output)),
                           *std::move(process)});
-  state->memory_offset = aligned(sizeof(BlockHeader)) + aligned(options.message.size());
+  state->memory_offset = memory_offset;
   const auto& child = std::get<ChildParts>(state->parts);
   state_->watch->add(child.output->reading_end(), [output = child.output] { return output->read_arrived(); });
   state_->watch->add(child.process.descriptor(), [worker = state.get()] {

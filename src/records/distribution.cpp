@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
-#include <iterator>
 #include <utility>
 
 #include "reworded.hpp"

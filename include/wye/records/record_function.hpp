@@ -123,7 +123,7 @@ class RecordFunction {
     using State = typename Parameters::State;
     using Made = std::invoke_result_t<const Init&, RecordWorker&>;
     static_assert(std::is_same_v<typename detail::ValueOfResult<Made>::Type, State>,
-                  "The function takes another state than the one that its worker makes.");
+                  "The type of the state differs between the two functions.");
     make_state_ = [init = std::move(init)](RecordWorker* worker) -> Result<std::shared_ptr<void>> {
       if constexpr (std::is_same_v<Made, State>) {
         return std::shared_ptr<void>(std::shared_ptr<State>(new State(init(*worker))));
@@ -133,7 +133,6 @@ class RecordFunction {
         return std::shared_ptr<void>(std::shared_ptr<State>(new State(*std::move(made))));
       }
     };
-    needs_runtime_ = true;
     set_run(std::move(name), std::move(run));
   }
   template <class Run>
@@ -186,7 +185,6 @@ class RecordFunction {
 
   std::string name_;
   RecordType input_, output_;
-  bool needs_runtime_ = false;
   std::function<Result<std::shared_ptr<void>>(RecordWorker*)> make_state_;
   std::function<Result<void>(void* state, const std::byte* in, std::byte* out, std::size_t count)> run_;
 };
