@@ -171,7 +171,7 @@ namespace document_network {
 bool has_models() { return false; }
 
 wye::Result<Meaning> embed(const std::vector<Document>&, const std::vector<std::string>&, const std::string&,
-                           const std::string&, Runner&, Progress&) {
+                           const std::string&, Runner&, wye::ProgressBars&) {
   return wye::Error(wye::Errc::unsupported, "This build has no models.");
 }
 

@@ -60,16 +60,18 @@ std::optional<std::size_t> Seat::oldest() const noexcept {
 }
 
 std::optional<Answer> Seat::answer(Instant now) {
+  std::optional<Answer> answer;
   const auto s = oldest();
-  if (!worker_ || fault_ || !s) return std::nullopt;
+  if (!worker_ || fault_ || !s) return answer;
   Slot& slot = header().slots[*s];
-  if (!slot.is(SlotState::answered)) return std::nullopt;
-  Answer answer{.batch = *std::exchange(slots_[*s], std::nullopt)};
+  if (!slot.is(SlotState::answered)) return answer;
+  answer.emplace().batch = *std::exchange(slots_[*s], std::nullopt);
   if (slot.has_error != 0)
-    answer.error = error_of(slot.error, slot.error_bytes);
+    answer->error = error_of(slot.error, slot.error_bytes);
   else
-    answer.results = options_.layout.output_of(worker_->memory(), *s)
-                         .first(static_cast<std::size_t>(answer.batch.range.count * options_.layout.output));
+    answer->results =
+        options_.layout.output_of(worker_->memory(), *s)
+            .first(static_cast<std::size_t>(answer->batch.range.count * options_.layout.output));
   slot.set(SlotState::empty);
   since_ = now;
   pause_ = Duration{};
