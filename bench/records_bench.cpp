@@ -61,6 +61,22 @@ const wye::RecordFunction& uneven() {
   return function;
 }
 
+/// Loads items for as long as it works on them.
+void wait(std::chrono::microseconds time) { std::this_thread::sleep_for(time); }
+const wye::RecordFunction& loaded() {
+  static const wye::RecordFunction function(
+      "loaded", [](wye::RecordWorker& worker) { return worker.device(); },
+      [](const std::string&, const Record& record) {
+        wait(std::chrono::microseconds(4000));
+        return record.words[0];
+      },
+      [](std::string&, std::span<std::uint64_t> items, std::span<std::uint64_t> out) {
+        std::copy(items.begin(), items.end(), out.begin());
+        wait(std::chrono::microseconds(16000));
+      });
+  return function;
+}
+
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
@@ -135,7 +151,7 @@ void print(const char* name, const std::vector<double>& ours, const std::vector<
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (auto end = wye::worker_main(argc, argv, {trivial(), heavy(), uneven()})) return *end;
+  if (auto end = wye::worker_main(argc, argv, {trivial(), heavy(), uneven(), loaded()})) return *end;
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 9;
   auto runtime = wye::Runtime::open({.pool = {.backends = {"cpu", "null"}}});
   if (!runtime) return std::puts(runtime.error().describe().c_str()), 1;
@@ -146,7 +162,8 @@ int main(int argc, char** argv) {
   const double batches = static_cast<double>(records.size()) / batch;
   const wye::RecordOptions two{
       .devices = {"cpu:0"}, .processes = true, .batch = batch, .workers_per_device = 2};
-  std::vector<double> ours, theirs, heavy_ours, heavy_theirs, uneven_ours, uneven_least, quiet, shown;
+  std::vector<double> ours, theirs, heavy_ours, heavy_theirs, uneven_ours, uneven_least, loaded_ours,
+      loaded_least, quiet, shown;
   for (int r = 0; r < rounds; ++r) {
     ours.push_back(timed([&] { distribute(*runtime, trivial(), records, results, two); }).processor);
     theirs.push_back(timed([&] {
@@ -170,14 +187,27 @@ int main(int argc, char** argv) {
                           }).wall);
     uneven_least.push_back(0.2 + 0.01);
 
+    // 20 batches of 16 records: 16 ms of loading on four threads, and 16 ms of work.
+    const std::vector<Record> images(few.begin(), few.begin() + 320);
+    std::vector<std::uint64_t> labels(images.size());
+    loaded_ours.push_back(timed([&] {
+                            distribute(*runtime, loaded(), images, labels,
+                                       {.devices = {"cpu:0"}, .processes = true, .batch = 16});
+                          }).wall);
+    loaded_least.push_back(20 * 0.016);
+
     wye::RecordOptions options = two;
     options.batch = 64;  // about 5 ms of work
     quiet.push_back(timed([&] { distribute(*runtime, heavy(), few, few_results, options); }).processor);
     options.progress = [](const wye::RecordProgress&) {};
+    options.journal = "wye_records_bench.journal";
+    std::remove(options.journal.c_str());
     shown.push_back(timed([&] { distribute(*runtime, heavy(), few, few_results, options); }).processor);
   }
   print("processor time of a batch, over a ring", ours, theirs, 1e6 / batches, "us");
   print("two busy workers, over two halves", heavy_ours, heavy_theirs, 1e3, "ms");
   print("one of two devices ten times slower", uneven_ours, uneven_least, 1e3, "ms");
-  print("progress, over none", shown, quiet, 1e3, "ms");
+  std::remove("wye_records_bench.journal");
+  print("loading as long as the work, over the longer", loaded_ours, loaded_least, 1e3, "ms");
+  print("progress and journal, over none", shown, quiet, 1e3, "ms");
 }

@@ -30,6 +30,8 @@ Result<void> check(const RecordOptions& options) {
   if (auto ok = check_number("batch", options.batch, 1'000'000); !ok) return ok;
   if (auto ok = check_number("workers_per_device", options.workers_per_device, 16); !ok) return ok;
   if (auto ok = check_number("attempts", options.attempts, 100); !ok) return ok;
+  if (options.io_workers > 64)
+    return invalid(text("RecordOptions::io_workers (", options.io_workers, ") is not in the range 0 to 64."));
   if (options.timeout <= Duration{})
     return invalid(text("RecordOptions::timeout (", options.timeout.count(), " ns) must be more than 0."));
   return {};

@@ -259,17 +259,20 @@ Result<process::Worker> Distribution::start(const Seat& seat) {
                              .function = function_.name(),
                              .device = device.id,
                              .number = number,
+                             .io_workers = options_.io_workers,
                              .options = device.options.to_variables()});
     options.message = message;
     options.variables = device.environment;
     options.name = text(function_.name(), " on ", device.id);
   } else {
     options.body = [function = function_, layout = layout_, id = device.id, number,
+                    io_workers = options_.io_workers,
                     runtime_options = device.options](process::WorkerEnd& end) {
       Serving(end, function,
               {.layout = layout,
                .device = id,
                .number = number,
+               .io_workers = io_workers,
                .open_runtime = [&] { return Runtime::open(runtime_options); }})
           .run();
     };

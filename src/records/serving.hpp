@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "process/helpers.hpp"
 #include "process/workers.hpp"
 #include "slots.hpp"
 
@@ -23,6 +24,7 @@ class Serving {
     SlotLayout layout;
     std::string device;
     std::uint32_t number = 0;
+    std::uint32_t io_workers = 0;
     std::function<Result<Runtime>()> open_runtime;
   };
   Serving(process::WorkerEnd& end, const RecordFunction& function, Options options)
@@ -32,9 +34,19 @@ class Serving {
   void run() noexcept;
 
  private:
+  /// A batch whose items are loaded.
+  struct Loading;
   Result<void> prepare();
-  void run_batch(Slot& slot, std::size_t number);
+  void begin_serving() noexcept;
+  void run_batch(Slot& slot) noexcept;
+  void run_loaded_batches();
+  std::unique_ptr<Loading> load_batch(process::Helpers& helpers) noexcept;
+  void run_loaded(Loading& batch) noexcept;
+  template <class Call>
+  void answer(Slot& slot, Call call) noexcept;
   Slot* next_batch() noexcept;
+  std::byte* input_of(const Slot& slot) const noexcept;
+  std::byte* output_of(const Slot& slot) const noexcept;
   process::WorkerEnd& end_;
   const RecordFunction& function_;
   const Options options_;
@@ -52,6 +64,7 @@ struct Order {
   std::string function;
   std::string device;
   std::uint32_t number = 0;
+  std::uint32_t io_workers = 0;
   Variables options;
 };
 std::vector<std::byte> to_bytes(const Order& order);

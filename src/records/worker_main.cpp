@@ -36,11 +36,12 @@ int serve(process::WorkerEnd& end, std::span<const RecordFunction> functions) {
   for (const RecordFunction& function : functions) {
     if (function.name() != order->function) continue;
     if (function.input().size != order->layout.input || function.output().size != order->layout.output) break;
-    Serving serving(
-        end, function,
-        {.layout = order->layout, .device = order->device, .number = order->number, .open_runtime = [&] {
-           return open_runtime(order->options);
-         }});
+    Serving serving(end, function,
+                    {.layout = order->layout,
+                     .device = order->device,
+                     .number = order->number,
+                     .io_workers = order->io_workers,
+                     .open_runtime = [&] { return open_runtime(order->options); }});
     serving.run();
     return EXIT_SUCCESS;
   }

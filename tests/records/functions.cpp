@@ -113,6 +113,17 @@ const std::vector<RecordFunction>& functions() {
        [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
          return run(&state, in, out);
        }},
+      {"load",
+       [](RecordWorker& worker) {
+         return State{worker.device(), worker.stop()};
+       },
+       [](const State&, const ActRecord& record) -> Result<std::string> {
+         if (auto ok = act(nullptr, record); !ok) return ok.error();
+         return std::to_string(record.value);
+       },
+       [](State&, std::span<std::string> items, std::span<std::uint64_t> out) {
+         for (std::size_t r = 0; r < items.size(); ++r) out[r] = mixed(std::stoull(items[r]));
+       }},
       {"count letters",
        [](std::span<const Line> in, std::span<std::uint64_t> out) {
          for (std::size_t r = 0; r < in.size(); ++r) {

@@ -47,6 +47,7 @@ using RecordProgressSink = std::function<void(const RecordProgress&)>;
 /// | batch              | 128               | records, 1 to 1,000,000                            |
 /// | timeout            | 300 s             | of one batch, and of the first function; more than 0 |
 /// | workers_per_device | 1                 | 1 to 16                                            |
+/// | io_workers         | 4                 | threads of each worker that load, 0 to 64          |
 /// | attempts           | 2                 | of a batch, 1 to 100                               |
 /// | journal            | none              | a path                                             |
 /// | progress           | none              |                                                    |
@@ -64,6 +65,9 @@ struct RecordOptions {
   Duration timeout = std::chrono::seconds(300);
   /// Share the device by `Share::machine` if they are more than one process.
   std::uint32_t workers_per_device = 1;
+  /// For a function that loads: they load the next batch while the device works. With 0 a worker loads
+  /// each batch before it runs it.
+  std::uint32_t io_workers = 4;
   std::uint32_t attempts = 2;
   /// A file that notes which batches are done, with their results, or their checksums if results go to
   /// a file. The same call, after the end of the process in any way, runs the other records only.
