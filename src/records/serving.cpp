@@ -116,7 +116,7 @@ Result<void> Serving::prepare() {
   return {};
 }
 
-/// Waits for a batch, and takes the one that was given first. Returns nullptr if the worker is to end.
+/// Waits for a batch, and takes it. Of two, the first is the earlier. Returns nullptr if the worker is to end.
 Slot* Serving::next_batch() noexcept {
   auto& slots = header_of(end_.memory()).slots;
   for (;;) {
@@ -143,7 +143,7 @@ std::byte* Serving::output_of(const Slot& slot) const noexcept {
 template <class Call>
 void Serving::answer(Slot& slot, Call call) noexcept {
   slot.has_error = 1;
-  slot.error_bytes = 0;  // without memory for an error, the set gets one that cannot be read
+  slot.error_bytes = 0;  // if there is no memory for an error, the set reads none
   try {
     const auto done = called(text("Record function '", function_.name(), "'"), call);
     slot.has_error = done ? 0 : 1;

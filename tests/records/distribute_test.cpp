@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "functions.hpp"
-#include "set.hpp"
+#include "runs.hpp"
 #include "support/catch.hpp"
 #include "support/open_descriptors.hpp"
 #include "support/skip.hpp"
@@ -24,33 +24,11 @@ using test::ActRecord;
 using test::check_report;
 using test::function;
 using test::poison;
+using test::quick;
 using test::random_records;
+using test::run;
 
 namespace {
-
-const RecordDevices both{"cpu:0", "null:0"};
-
-/// Restarts that cost a test no time.
-records::Pace quick() {
-  return {.join_limit = 60s,
-          .first_restart = 1ms,
-          .longest_restart = 2ms,
-          .most_ends = 1000,
-          .longest_wait = 10ms};
-}
-
-struct Run {
-  std::vector<std::uint64_t> results;
-  Result<RecordReport> report;
-};
-Run run(const std::string& name, const std::vector<ActRecord>& records, RecordOptions options,
-        records::Pace pace = quick()) {
-  Runtime runtime = test::two_devices();
-  if (options.devices.ids.empty() && !options.devices.number) options.devices = both;
-  std::vector<std::uint64_t> results(records.size(), poison);
-  auto report = records::run_set(runtime, function(name), records, results, options, pace);
-  return {std::move(results), std::move(report)};
-}
 
 /// Runs a set whose second device fails, until that is out and the other one has done some records.
 RecordReport run_until_null_is_out(const std::string& name, bool processes) {
@@ -77,8 +55,7 @@ RecordReport run_until_null_is_out(const std::string& name, bool processes) {
 TEST_CASE("results of threads and processes are those of a loop", "[records]") {
   const bool processes = GENERATE(false, true);
   const std::uint32_t workers = GENERATE(1u, 2u);
-  for (const std::uint64_t count :
-       {0u, 1u, 2u, 3u, 127u, 128u, 129u, 255u, 256u, 257u, 1279u, 1280u, 1281u, 20000u}) {
+  for (const std::uint64_t count : test::edge_counts) {
     CAPTURE(processes, workers, count);
     const auto records = random_records(count);
     const auto [results, report] =
@@ -168,73 +145,6 @@ TEST_CASE("a failed record gets the result of failures", "[records]") {
     CHECK(results[r] == (r / 10 == 5 ? 77 : test::mixed(records[r].value)));
 }
 
-TEST_CASE("the record that ends its process is found, and all others are done", "[records][no_tsan]") {
-  const std::tuple<Act, std::string> end = GENERATE(table<Act, std::string>({
-      {Act::segv, "killed by signal 11 (SIGSEGV)"},
-      {Act::kill, "killed by signal 9 (SIGKILL)"},
-      {Act::exit_3, "ended with exit status 3"},
-      {Act::exit_0, "ended with exit status 0"},
-  }));
-  const std::uint64_t bad = GENERATE(0u, 63u, 1000u, 1999u);
-  const auto& [act, reason] = end;
-  CAPTURE(reason, bad);
-  auto records = random_records(2000);
-  records[bad].act = act;
-  const auto [results, report] = run("act", records, {.processes = true});
-  REQUIRE(report);
-  check_report(*report, records, results);
-  REQUIRE(report->failed.size() == 1);
-  const RecordFailure& failure = report->failed[0];
-  CHECK((failure.first == bad && failure.last == bad && failure.attempts == 2));
-  CHECK(failure.error.describe().find(" failed: " + reason + ", attempt 2 of 2.") != std::string::npos);
-  CHECK(report->restarts() >= 6);  // none for the last ends, if another worker is left
-}
-
-TEST_CASE("one bad record of a batch of 128 costs nine restarts", "[records][no_tsan]") {
-  auto records = random_records(2000);
-  records[700].act = Act::segv;
-  const auto [results, report] = run("act", records, {.devices = {"cpu:0"}, .processes = true});
-  REQUIRE(report);
-  check_report(*report, records, results);
-  CHECK(report->restarts() == 9);
-  CHECK(report->text().starts_with("2,000 records on 1 CPU: 1,999 done, 1 failed, 9 restarts, "));
-}
-
-TEST_CASE("the error of a process that ended has the end of its output", "[records][no_tsan]") {
-  auto records = random_records(4);
-  records[2].act = Act::write_text;
-  const auto [results, report] = run("act", records, {.devices = {"cpu:0"}, .processes = true});
-  REQUIRE(report);
-  REQUIRE(report->failed.size() == 1);
-  CHECK(report->failed[0].error.describe() ==
-        "kernel_failed: CPU failed: killed by signal 6 (SIGABRT), attempt 2 of 2.\n"
-        "  the standard error of the worker ended with: the model is broken\n");
-}
-
-TEST_CASE("a process that destroys the shared memory is killed, and its record found", "[records][no_tsan]") {
-  auto records = random_records(300);
-  records[150].act = Act::write_garbage;
-  const auto [results, report] = run("act", records, {.devices = {"cpu:0"}, .processes = true, .batch = 16});
-  REQUIRE(report);
-  check_report(*report, records, results);
-  REQUIRE(report->failed.size() == 1);
-  CHECK((report->failed[0].first == 150 && report->failed[0].last == 150));
-  CHECK(report->failed[0].error.describe() ==
-        "corrupt: CPU failed: its worker wrote to memory of wye that it shares, attempt 2 of 2.");
-}
-
-TEST_CASE("a process that stops or hangs is killed after the timeout", "[records][no_tsan]") {
-  auto records = random_records(300);
-  records[150].act = GENERATE(Act::stop, Act::hang);
-  const auto [results, report] = run("act", records, {.processes = true, .batch = 10, .timeout = 1s});
-  REQUIRE(report);
-  check_report(*report, records, results);
-  REQUIRE(report->failed.size() == 1);
-  CHECK((report->failed[0].first == 150 && report->failed[0].last == 159));
-  CHECK(report->failed[0].error.describe().find(
-            " failed: a batch exceeds the timeout (1.0 s), attempt 2 of 2.") != std::string::npos);
-}
-
 TEST_CASE("the function of a thread is asked to stop after the timeout", "[records]") {
   auto records = random_records(300);
   records[150].act = Act::hang;
@@ -263,82 +173,10 @@ TEST_CASE("a first function that fails on each device is the error of the call",
   CHECK(failing.results == std::vector<std::uint64_t>(1000, poison));
 }
 
-TEST_CASE("a first function that ends its process or hangs takes the devices out", "[records][no_tsan]") {
-  auto pace = quick();
-  pace.most_ends = 5;
-  const auto dying = run("init dies", random_records(100), {.processes = true}, pace);
-  REQUIRE_FALSE(dying.report);
-  CHECK(dying.report.error().describe().find("5 workers ended within 60.0 s, the last with: ") !=
-        std::string::npos);
-  const auto hanging = run("init hangs", random_records(100), {.processes = true, .timeout = 200ms}, pace);
-  REQUIRE_FALSE(hanging.report);
-  CHECK(hanging.report.error() == Errc::timed_out);
-}
-
 TEST_CASE("a device that fails three batches in a row is taken out", "[records]") {
   const RecordReport report = run_until_null_is_out("null fails", GENERATE(false, true));
   REQUIRE(report.devices[1].out);
   CHECK(report.devices[1].out->describe().starts_with("device_lost: 3 batches in a row failed"));
-}
-
-TEST_CASE("if each device is out, the rest has failed", "[records][no_tsan]") {
-  auto records = random_records(5000);
-  for (std::size_t r = 1000; r < 5000; ++r) records[r].act = Act::segv;
-  auto pace = quick();
-  pace.most_ends = 5;
-  pace.most_halvings = 4;
-  const auto [results, report] = run("act", records, {.processes = true, .batch = 10}, pace);
-  REQUIRE(report);
-  check_report(*report, records, results);
-  CHECK((report->devices[0].out && report->devices[1].out));
-  CHECK(report->failed.back().error.sentence().starts_with("No device is left: 5 workers ended within"));
-}
-
-TEST_CASE("with many bad records, each record is done or failed", "[records][large]") {
-  std::mt19937_64 random(7);
-  auto records = random_records(3000);
-  std::uint64_t bad = 0;
-  for (ActRecord& record : records)
-    if (random() % 100 == 0) record.act = Act::segv, ++bad;
-  const auto [results, report] =
-      run("act", records, {.processes = true, .batch = 32, .workers_per_device = 2});
-  REQUIRE(report);
-  check_report(*report, records, results);
-  CHECK(report->failed_records() >= bad);
-  for (std::size_t r = 0; r < records.size(); ++r)
-    if (records[r].act == Act::segv) CHECK(report->error_of(r));
-}
-
-TEST_CASE("after ten thousand ends of workers each record is done or failed", "[.][proof]") {
-  auto records = random_records(10000);
-  for (std::size_t r = 0; r < records.size(); r += 2) records[r].act = Act::exit_0;
-  auto pace = quick();
-  pace.most_ends = 1'000'000;
-  const auto [results, report] =
-      run("act", records, {.processes = true, .batch = 1, .workers_per_device = 2}, pace);
-  REQUIRE(report);
-  check_report(*report, records, results);
-  CHECK(report->failed_records() == 5000);
-  CHECK(report->restarts() >= 10000 - 4);
-}
-
-TEST_CASE("idle and busy workers that are killed are replaced", "[records][large]") {
-  auto records = random_records(200);
-  records[100].act = Act::hang;
-  bool has_killed = false;
-  const auto kill_all = [&](const RecordProgress& progress) {
-    if (std::exchange(has_killed, has_killed || progress.done == 190) || progress.done != 190) return;
-    std::ifstream children("/proc/self/task/" + std::to_string(::gettid()) + "/children");
-    for (int number = 0; children >> number;) ::kill(number, SIGKILL);
-  };
-  const auto [results, report] =
-      run("act", records, {.processes = true, .batch = 10, .timeout = 2s, .progress = kill_all});
-  REQUIRE(report);
-  check_report(*report, records, results);
-  CHECK(has_killed);
-  CHECK(report->restarts() >= 1);
-  REQUIRE(report->failed.size() == 1);
-  CHECK((report->failed[0].first <= 100 && report->failed[0].last >= 100));
 }
 
 TEST_CASE("a set ends after its running batches when it is stopped", "[records]") {

@@ -47,6 +47,16 @@ std::vector<T> read_values(const std::string& path) {
   return values;
 }
 
+/// Copies of `records`, made by a function that calls `count` with the number of each batch.
+template <class Count>
+RecordInput made_of(const std::vector<ActRecord>& records, Count count) {
+  return RecordInput::made_by<ActRecord>(
+      records.size(), [&records, count](std::uint64_t first, std::span<ActRecord> to) {
+        std::copy_n(records.begin() + static_cast<std::ptrdiff_t>(first), to.size(), to.begin());
+        count(to.size());
+      });
+}
+
 RecordOptions options(bool processes) { return {.devices = {"cpu:0", "null:0"}, .processes = processes}; }
 
 }  // namespace
@@ -56,7 +66,7 @@ TEST_CASE("results of files are those of a loop", "[records]") {
   const std::string in = folder / "in", out = folder / "out";
   const bool processes = GENERATE(false, true);
   Runtime runtime = test::two_devices();
-  for (const std::uint64_t count : {0u, 1u, 127u, 128u, 129u, 5000u}) {
+  for (const std::uint64_t count : test::edge_counts) {
     CAPTURE(processes, count);
     const auto records = random_records(count);
     write_values(in, records);
@@ -96,21 +106,36 @@ TEST_CASE("a new file of results has zeros or the given value for records that f
 TEST_CASE("a function makes the records of each batch", "[records]") {
   const bool processes = GENERATE(false, true);
   Runtime runtime = test::two_devices();
-  const auto records = random_records(5000);
-  std::vector<std::uint64_t> results(5000, poison);
-  std::atomic<std::uint64_t> made{0};
-  const auto report = distribute(
-      runtime, function("mix"),
-      RecordInput::made_by<ActRecord>(5000,
-                                      [&](std::uint64_t first, std::span<ActRecord> to) {
-                                        std::copy_n(records.begin() + static_cast<std::ptrdiff_t>(first),
-                                                    to.size(), to.begin());
-                                        made += to.size();
-                                      }),
-      results, options(processes));
-  REQUIRE(report);
-  check_report(*report, records, results);
-  CHECK((report->done == 5000 && made >= 5000));
+  for (const std::uint64_t count : test::edge_counts) {
+    CAPTURE(processes, count);
+    const auto records = random_records(count);
+    std::vector<std::uint64_t> results(count, poison);
+    std::atomic<std::uint64_t> made{0};
+    const auto report =
+        distribute(runtime, function("mix"), made_of(records, [&](std::size_t more) { made += more; }),
+                   results, options(processes));
+    REQUIRE(report);
+    check_report(*report, records, results);
+    CHECK((report->done == count && made >= count));
+  }
+}
+
+TEST_CASE("a million records of a file and of a function are done", "[records][large]") {
+  const bool processes = GENERATE(false, true);
+  const TemporaryFolder folder;
+  const std::string in = folder / "in", out = folder / "out";
+  Runtime runtime = test::two_devices();
+  const auto records = random_records(1'000'000);
+  write_values(in, records);
+  const auto of_file = distribute(runtime, function("mix"), Inputs{in}, Results{out}, options(processes));
+  REQUIRE(of_file);
+  check_report(*of_file, records, read_values<std::uint64_t>(out));
+  std::vector<std::uint64_t> results(records.size(), poison);
+  const auto of_function =
+      distribute(runtime, function("mix"), made_of(records, [](std::size_t) {}), results, options(processes));
+  REQUIRE(of_function);
+  check_report(*of_function, records, results);
+  CHECK((of_file->done == 1'000'000 && of_function->done == 1'000'000));
 }
 
 TEST_CASE("records that cannot be made have failed, and no others", "[records]") {

@@ -7,6 +7,7 @@
 #endif
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <new>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace wye::test {
 namespace {
@@ -36,13 +38,23 @@ struct Which {
   std::string visible;
 };
 
-Result<void> act(State* state, const ActRecord& record) {
+/// Allocates more than the process may have.
+void need_memory() {
+  const rlimit limit{std::size_t{1} << 30, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_DATA, &limit);
+  std::vector<char> bytes(std::size_t{2} << 30);
+  bytes[bytes.size() / 2] = 1;
+}
+
+/// Does what a record does to its worker.
+Result<void> act(const State* state, const ActRecord& record) {
   switch (record.act) {
     case Act::compute: break;
     case Act::fail:
       return Error(Errc::unavailable, "The model is busy.", NativeError{"launch", 719, "LAUNCH_FAILED"});
     case Act::throw_exception: throw std::runtime_error("no model");
     case Act::throw_no_memory: throw std::bad_alloc();
+    case Act::need_memory: need_memory(); break;
     case Act::segv: ::raise(SIGSEGV); break;
     case Act::kill: ::raise(SIGKILL); break;
     case Act::stop: ::raise(SIGSTOP); break;
@@ -61,6 +73,33 @@ Result<void> act(State* state, const ActRecord& record) {
     }
   }
   return {};
+}
+
+/// Runs a kernel with a loop. If it is to hang, it has so many workgroups that it takes hours, because lavapipe ends
+/// the loops of an invocation after 65,535 iterations.
+Result<void> run_kernel(Runtime& runtime, bool hangs) {
+  static const auto kernel = Kernel<ReadWrite<float>>::make(
+      {.name = "loop",
+       .sources = {Glsl{"#version 450\n"
+                        "layout(local_size_x = 64) in;\n"
+                        "layout(set = 0, binding = 0) buffer X { float x[]; };\n"
+                        "void main() {\n"
+                        "  uint i = gl_GlobalInvocationID.x;\n"
+                        "  if (i >= x.length()) return;\n"
+                        "  float value = x[i];\n"
+                        "  for (uint n = 0; n < 65000; ++n) value = fract(value * 1.7 + sin(value));\n"
+                        "  x[i] = value;\n"
+                        "}\n"}}});
+  if (!kernel) return kernel.error();
+  std::vector<float> x(hangs ? std::size_t{1} << 24 : 8, 0.5f);
+  const auto done = runtime.submit((*kernel)(x), {.fallback = Fallback::forbid}).wait();
+  if (!done) return done.error();
+  return {};
+}
+
+Act act_of(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value ? static_cast<Act>(std::atoi(value)) : Act::compute;
 }
 
 /// Overwrites the words by which the worker and the set understand each other. A set of the tests has
@@ -86,6 +125,34 @@ Result<void> run(State* state, std::span<const ActRecord> in, std::span<std::uin
   return {};
 }
 
+constexpr auto state_of = [](RecordWorker& worker) { return State{worker.device(), worker.stop()}; };
+constexpr auto run_in_state = [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
+  return run(&state, in, out);
+};
+
+RecordFunction loads() {
+  return {"load", state_of,
+          [](const State&, const ActRecord& record) -> Result<std::string> {
+            if (auto ok = act(nullptr, record); !ok) return ok.error();
+            return std::to_string(record.value);
+          },
+          [](State&, std::span<std::string> items, std::span<std::uint64_t> out) {
+            for (std::size_t r = 0; r < items.size(); ++r) out[r] = mixed(std::stoull(items[r]));
+          }};
+}
+
+/// On Vulkan: runs a kernel for each record, and one that takes hours for a record that hangs.
+RecordFunction runs_kernels() {
+  return {"kernel", [](RecordWorker& worker) { return worker.runtime(); },
+          [](Runtime& runtime, std::span<const ActRecord> in, std::span<std::uint64_t> out) -> Result<void> {
+            for (std::size_t r = 0; r < in.size(); ++r) {
+              out[r] = mixed(in[r].value);
+              if (auto done = run_kernel(runtime, in[r].act == Act::hang); !done) return done;
+            }
+            return {};
+          }};
+}
+
 }  // namespace
 
 const std::vector<RecordFunction>& functions() {
@@ -96,34 +163,16 @@ const std::vector<RecordFunction>& functions() {
        }},
       {"act",
        [](std::span<const ActRecord> in, std::span<std::uint64_t> out) { return run(nullptr, in, out); }},
-      {"act with a state",
-       [](RecordWorker& worker) {
-         return State{worker.device(), worker.stop()};
-       },
-       [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
-         return run(&state, in, out);
-       }},
+      {"act with a state", state_of, run_in_state},
       {"one device",  // fails unless the runtime of the worker has one device, with number 0
        [](RecordWorker& worker) -> Result<State> {
          const auto devices = worker.runtime().devices();
          if (devices.size() != 1 || !devices[0].id().ends_with(":0"))
            return Error(Errc::internal, "The worker has another device than its own.");
-         return State{worker.device(), worker.stop()};
+         return state_of(worker);
        },
-       [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
-         return run(&state, in, out);
-       }},
-      {"load",
-       [](RecordWorker& worker) {
-         return State{worker.device(), worker.stop()};
-       },
-       [](const State&, const ActRecord& record) -> Result<std::string> {
-         if (auto ok = act(nullptr, record); !ok) return ok.error();
-         return std::to_string(record.value);
-       },
-       [](State&, std::span<std::string> items, std::span<std::uint64_t> out) {
-         for (std::size_t r = 0; r < items.size(); ++r) out[r] = mixed(std::stoull(items[r]));
-       }},
+       run_in_state},
+      loads(),
       {"count letters",
        [](std::span<const Line> in, std::span<std::uint64_t> out) {
          for (std::size_t r = 0; r < in.size(); ++r) {
@@ -157,29 +206,22 @@ const std::vector<RecordFunction>& functions() {
 #endif
       {"init fails",
        [](RecordWorker&) -> Result<State> { return Error(Errc::not_found, "There is no model 'x'."); },
-       [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
-         return run(&state, in, out);
-       }},
+       run_in_state},
       {"init fails on null",
        [](RecordWorker& worker) -> Result<State> {
          if (worker.device() == "null:0") return Error(Errc::not_found, "There is no model 'x'.");
-         return State{worker.device(), worker.stop()};
+         return state_of(worker);
        },
-       [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
-         return run(&state, in, out);
-       }},
-      {"init dies", [](RecordWorker&) -> State { ::raise(SIGSEGV), ::_exit(9); },
-       [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
-         return run(&state, in, out);
-       }},
-      {"init hangs", [](RecordWorker&) -> State { hang(); },
-       [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) {
-         return run(&state, in, out);
-       }},
+       run_in_state},
+      runs_kernels(),
+      {"init acts",  // as the variable WYE_TEST_INIT says
+       [](RecordWorker& worker) -> Result<State> {
+         if (auto ok = act(nullptr, {.act = act_of("WYE_TEST_INIT")}); !ok) return ok.error();
+         return state_of(worker);
+       },
+       run_in_state},
       {"null fails",  // on one of two devices, each batch
-       [](RecordWorker& worker) {
-         return State{worker.device(), worker.stop()};
-       },
+       state_of,
        [](State& state, std::span<const ActRecord> in, std::span<std::uint64_t> out) -> Result<void> {
          if (state.device == "null:0") return Error(Errc::device_lost, "The device is lost.");
          return run(&state, in, out);
@@ -214,7 +256,9 @@ int run_as_worker(int argc, char** argv) {
     }
     return -1;
   }
-  if (argc > 1 && !std::strcmp(argv[1], "wye-worker"))
+  if (argc > 1 && !std::strcmp(argv[1], "wye-worker")) {
     for (const int number : {SIGSEGV, SIGABRT}) ::signal(number, SIG_DFL);  // not those of a sanitizer
+    (void)wye::test::act(nullptr, {.act = wye::test::act_of("WYE_TEST_BEFORE_JOINING")});
+  }
   return wye::worker_main(argc, argv, wye::test::functions()).value_or(-1);
 }

@@ -27,6 +27,7 @@ enum class Act : std::uint32_t {
   write_text,
   write_garbage,
   work,
+  need_memory,
 };
 
 struct ActRecord {
@@ -36,6 +37,10 @@ struct ActRecord {
 };
 
 using Line = RecordLine<60>;
+
+/// Counts of records about those of workers (4) and of whole batches of 128.
+inline constexpr std::uint64_t edge_counts[] = {0,   1,   2,   3,   4,    5,    127,  128,
+                                                129, 255, 256, 257, 1279, 1280, 1281, 20000};
 
 inline std::uint64_t mixed(std::uint64_t value) {
   value = (value ^ (value >> 31)) * 0x9e3779b97f4a7c15ull;
