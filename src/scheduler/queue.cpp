@@ -98,7 +98,7 @@ std::optional<Error> Queue::enter(base::Lock& lock, Record& record, bool is_boun
   ledger_.note_submission();
   ++queued_;
   try {
-    record.type_metrics = &ledger_.row_of(record.job.type());
+    record.type_row = &ledger_.row_of(record.job.type());
   } catch (const std::bad_alloc&) {
     refused = parts_.spare.out_of_memory;
   }
@@ -385,7 +385,7 @@ std::shared_ptr<Record> Queue::abandon_next(std::shared_ptr<device::Timeline>& p
       end_active_locked(*staging_);
     else
       leave_line_locked(*staging_);
-    ledger_.note_without_result(staging_->type_metrics);
+    ledger_.note_without_result(staging_->type_row);
     ++users_;
     return staging_->shared_from_this();
   }
@@ -401,7 +401,7 @@ std::shared_ptr<Record> Queue::abandon_next(std::shared_ptr<device::Timeline>& p
       continue;  // it has just settled
     }
     end_active_locked(*record);
-    ledger_.note_without_result(record->type_metrics);
+    ledger_.note_without_result(record->type_row);
     ++users_;
     return record->shared_from_this();
   }
@@ -410,7 +410,7 @@ std::shared_ptr<Record> Queue::abandon_next(std::shared_ptr<device::Timeline>& p
 
 SchedulerMetrics Queue::metrics() const {
   const base::Lock lock = hold();
-  SchedulerMetrics metrics = ledger_.metrics(parts_.pool->fleet());
+  SchedulerMetrics metrics = ledger_.metrics(parts_.pool->fleet(), parts_.clock.now());
   metrics.queued = queued_;
   metrics.running = active_.count();
   return metrics;

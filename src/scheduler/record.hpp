@@ -59,6 +59,7 @@ struct AnyWait {
 };
 
 struct Record;
+struct TypeRow;
 
 /// How far a job has come on the thread that ran it.
 enum class Progress : std::uint8_t {
@@ -76,8 +77,8 @@ struct Active {
   bool is_due = false;          ///< it counts as running, and starts when its stage ends
   std::uint32_t flight = 0;     ///< the number of its last submission that no thread waited for
   std::uint32_t callbacks = 0;  ///< pending ones of all its flights: a late one may follow a next flight
-  TypeMetrics* type_metrics = nullptr;  ///< the row of its type; null: it is not counted
-  Record* active_previous = nullptr;    ///< neighbours in the list of running jobs
+  TypeRow* type_row = nullptr;  ///< of its type; null: it is not counted
+  Record* active_previous = nullptr;  ///< neighbours in the list of running jobs
   Record* active_next = nullptr;
   Record* batch = nullptr;  ///< the other jobs of its submission, until they settle
 };

@@ -11,6 +11,7 @@ namespace wye::inline v0::scheduler {
 
 struct Decision;
 struct Row;
+struct TypeRow;
 
 /// The times of a job, as those of `Outcome`. Those of a job that has not run are zero, but for the
 /// times of its failed attempts.
@@ -36,8 +37,9 @@ struct Settled {
   std::uint64_t number = 0;  ///< of the job, in the order of submission, from 1
   std::string_view job, tag;
   WorkloadType type;
-  TypeMetrics* row = nullptr;  ///< of its type; null: it is not counted there
-  Bytes size;                  ///< of its operands
+  TypeRow* row = nullptr;  ///< of its type; null: it is not counted there
+  Instant at{};            ///< when it settles
+  Bytes size;              ///< of its operands
   Bytes bytes_transferred;
   JobTimes times;
   std::span<const Decision> decisions = {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -207,6 +208,73 @@ TEST_CASE("the run time of a type is the sum of its outcomes", "[scheduler]") {
   CHECK(sum == 321ms);
   CHECK(runtime.metrics().jobs.by_type.at("image").run_time == sum);
   CHECK(runtime.metrics().jobs.by_type.at("image").build_time == 0ms);
+}
+
+TEST_CASE("the histograms of a type and backend have the times of its completed jobs", "[scheduler]") {
+  ManualClock clock;
+  Runtime runtime = test::cpu_runtime(1, &clock);
+  std::vector<float> x(1, 1.0f);
+  JobHistograms expected;
+  for (int i = 0; i < 20; ++i) {
+    const auto slow = test::on_host("slow", [&](Range, std::span<float>) { clock.advance((1 + i) * 10ms); });
+    const auto done = runtime.run(Job(slow(x), workload_types::image));
+    REQUIRE(done);
+    expected.queue.add(done->queue_time());
+    expected.build.add(done->build_time());
+    expected.transfer.add(done->transfer_time());
+    expected.run.add(done->run_time());
+  }
+  const auto failing =
+      test::on_host("failing", [](Range, std::span<float>) { throw std::runtime_error("no"); });
+  REQUIRE_FALSE(runtime.run(Job(failing(x), workload_types::image)));
+  const TypeMetrics image = runtime.metrics().jobs.by_type.at("image");
+  const JobHistograms& cpu = image.by_backend.at("cpu");
+  CHECK((image.by_backend.size() == 1 && cpu.run.count() == 20 && image.run.count() == 20));
+  const auto check_equal = [](const Histogram& one, const Histogram& other, const Histogram& exact) {
+    for (const Histogram* histogram : {&one, &other}) {
+      CHECK((histogram->count() == exact.count() && histogram->sum() == exact.sum()));
+      for (const double fraction : {0.05, 0.5, 0.95, 1.0})
+        CHECK(histogram->percentile(fraction) == exact.percentile(fraction));
+    }
+  };
+  check_equal(image.queue, cpu.queue, expected.queue);
+  check_equal(image.build, cpu.build, expected.build);
+  check_equal(image.transfer, cpu.transfer, expected.transfer);
+  check_equal(image.run, cpu.run, expected.run);
+  CHECK((image.run.percentile(0.5) > 87ms && image.run.percentile(0.5) < 113ms));
+}
+
+TEST_CASE("the rate of a type is that of the last five whole seconds", "[scheduler]") {
+  ManualClock clock;
+  Runtime runtime = test::cpu_runtime(1, &clock);
+  std::vector<float> x(1, 1.0f);
+  const auto rate = [&] { return runtime.metrics().jobs.by_type.at("rendering").per_second; };
+  const auto quick = test::on_host("quick", [](Range, std::span<float>) {});
+  for (int second = 0; second < 20; ++second) {
+    for (int job = 0; job < 10; ++job) REQUIRE(runtime.run(Job(quick(x), workload_types::rendering)));
+    CHECK(rate() == Approx(2 * std::min(second, 5)));
+    clock.advance(1s);
+  }
+  CHECK(rate() == Approx(10));
+  clock.advance(2s);
+  CHECK(rate() == Approx(6));
+  clock.advance(1min);
+  CHECK(rate() == 0);
+}
+
+TEST_CASE("types of jobs beyond 64 are counted together", "[scheduler]") {
+  Runtime runtime = test::cpu_runtime(1);
+  std::vector<float> x(1, 1.0f);
+  const auto quick = test::on_host("quick", [](Range, std::span<float>) {});
+  std::deque<std::string> names;
+  for (int type = 0; type < 200; ++type) {
+    names.push_back("type " + std::to_string(type));
+    REQUIRE(runtime.run(Job(quick(x), WorkloadType{names.back()})));
+  }
+  const SchedulerMetrics jobs = runtime.metrics().jobs;
+  CHECK(jobs.by_type.size() == 65);
+  CHECK((jobs.by_type.at("type 63").completed == 1 && jobs.by_type.at("other types").completed == 136));
+  test::check_counts(jobs);
 }
 
 TEST_CASE("a job that falls back over two devices is one fallback", "[scheduler]") {

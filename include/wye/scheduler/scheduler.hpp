@@ -2,6 +2,7 @@
 /// The Scheduler: places jobs on devices and explains each choice.
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
+#include <wye/base/histogram.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 #include <wye/pool/context_pool.hpp>
@@ -153,7 +154,15 @@ struct SchedulerOptions {
   std::optional<Duration> close_timeout = std::nullopt;
 };
 
-/// Counts of the completed jobs of one workload type.
+/// The times of completed jobs, as those of `Outcome`.
+struct JobHistograms {
+  Histogram queue;
+  Histogram build;
+  Histogram transfer;
+  Histogram run;
+};
+
+/// Counts of the jobs of one workload type.
 struct TypeMetrics {
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;     ///< neither timed out nor cancelled
@@ -161,6 +170,12 @@ struct TypeMetrics {
   Duration run_time{};          ///< sum of `Outcome::run_time`
   std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not completed within their time limit
   Duration build_time{};        ///< sum of `Outcome::build_time`
+  double per_second = 0;        ///< completed jobs, over the last five whole seconds of the scheduler's clock
+  Histogram queue;              ///< these four are of the completed jobs, as those of `Outcome`
+  Histogram build;
+  Histogram transfer;
+  Histogram run;
+  std::map<std::string, JobHistograms, std::less<>> by_backend;  ///< the same for each backend
 };
 
 /// Counts since the scheduler was opened, all read at one moment.
@@ -174,7 +189,7 @@ struct SchedulerMetrics {
   std::uint64_t fallbacks = 0;  ///< jobs that did not run on the first device chosen
   std::map<std::string, std::uint64_t, std::less<>> completed_by_backend;
   std::map<std::string, TypeMetrics, std::less<>>
-      by_type;                     ///< by the name of the workload type: "shader-compilation"
+      by_type;  ///< by the name of the workload type: "shader-compilation"; types beyond 64 are "other types"
   std::uint64_t timed_out = 0;     ///< not started by `start_by`, or not completed within their time limit
   std::uint64_t prefetches = 0;    ///< jobs whose arrays were copied to their device before they had a lane
   Bytes bytes_prefetched;          ///< by these copies
