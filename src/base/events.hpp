@@ -84,14 +84,64 @@ struct JobEnded {
   Id id = {};                ///< `Ticket::id`
   std::uint64_t number = 0;  ///< its place in the order of acceptance by its scheduler
   ShortText<63> name = {};
-  ShortText<31> type = {};    ///< of its workload
-  ShortText<31> device = {};  ///< on which it was tried last; empty: on none
+  ShortText<23> type = {};     ///< of its workload
+  ShortText<23> device = {};   ///< on which it was tried last; empty: on none
+  ShortText<23> context = {};  ///< that ran it; empty: none
+  std::uint32_t attempts = 0;  ///< devices that it was tried on
+  Bytes bytes = {};            ///< copied between host and device
   Duration queue_time{}, build_time{}, transfer_time{}, run_time{};
   std::optional<Error> error = std::nullopt;  ///< unset: it has completed
 };
 
+/// A job has failed on a device, and is tried on another one.
+struct JobFellBack {
+  Id id = {};
+  std::uint64_t number = 0;
+  ShortText<47> name = {};
+  ShortText<23> type = {};
+  ShortText<23> device = {};  ///< on which it failed
+  std::optional<Error> error = std::nullopt;
+};
+
+/// A job was submitted when the limit of waiting jobs was reached.
+struct QueueFull {
+  std::uint64_t limit = 0;
+};
+
+/// A device can be used, or cannot any more.
+struct DeviceChanged {
+  enum class Change : std::uint8_t { opened, lost, recovered };
+  Change change{};
+  ShortText<31> device = {};
+  ShortText<95> name = {};                    ///< the driver's name of it
+  std::optional<Error> error = std::nullopt;  ///< of a loss
+};
+
+/// The lane of a context was created.
+struct ContextCreated {
+  Id id = {};
+  ShortText<39> context = {};
+  ShortText<31> device = {};
+  Bytes limit = {};  ///< of its allocations
+};
+
+/// A request for a lease has waited for a slot of a processor, and has a context.
+struct SlotWaited {
+  ShortText<39> context = {};
+  ShortText<31> device = {};
+  Duration took{};
+};
+
+/// A kernel or the copy of an array was removed to make room.
+struct Evicted {
+  ShortText<127> name = {};  ///< of the kernel; "array"
+  ShortText<31> device = {};
+  Bytes bytes = {};
+};
+
 using EventData =
-    std::variant<std::monostate, ContextSwitched, PressureChanged, KernelBuilt, KernelReloaded, JobEnded>;
+    std::variant<std::monostate, ContextSwitched, PressureChanged, KernelBuilt, KernelReloaded, JobEnded,
+                 JobFellBack, QueueFull, DeviceChanged, ContextCreated, SlotWaited, Evicted>;
 static_assert(std::is_nothrow_copy_constructible_v<Error> && std::is_nothrow_move_assignable_v<EventData>);
 
 /// One event with its origin.

@@ -23,7 +23,7 @@ Cache::Cache(const CacheOptions& options, std::unique_ptr<ArtefactStore> store,
       directory_(std::move(directory)),
       bundles_(std::move(bundles)),
       compilers_(kernel::keep_compilers()),
-      table_(options, clock_) {}
+      table_(options, clock_, *journal_) {}
 
 Cache::~Cache() {
   background_builds_.clear();  // waits for them: they use this cache

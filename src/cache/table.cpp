@@ -53,6 +53,7 @@ void Table::remove(Entries::iterator place, Removal why, Removed& removed) {
   entry->kept.reset();
   entries_.erase(place);
   count_hits(*entry);
+  if (why == Removal::evicted || why == Removal::reclaimed) emit_eviction(*entry);
   switch (why) {
     case Removal::evicted: ++counted_.evictions; break;
     case Removal::reclaimed: ++counted_.evictions, ++counted_.evictions_reclaimed; break;
@@ -63,6 +64,14 @@ void Table::remove(Entries::iterator place, Removal why, Removed& removed) {
     absences_.add(entry->key, why, std::nullopt, clock_.now());
   } catch (const std::bad_alloc&) {  // it is not remembered
   }
+}
+
+void Table::emit_eviction(const Entry& entry) const noexcept {
+  if (!journal_.wants<base::Evicted>()) return;
+  const std::string_view label = entry.label;
+  const std::size_t at = label.rfind('@');
+  journal_.emit(
+      base::Evicted{.name = label.substr(0, at), .device = label.substr(at + 1), .bytes = entry.bytes});
 }
 
 template <class F>

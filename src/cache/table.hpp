@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/digest.hpp"
+#include "base/journal.hpp"
 #include "cache/history.hpp"
 #include "device/executable.hpp"
 
@@ -59,8 +60,13 @@ struct HandleUses {
 /// Threads: the caller's lock guards all of it, except `stamp`, which is thread-safe.
 class Table {
  public:
-  Table(const CacheOptions& options, const Clock& clock)
-      : kernels_(options.kernels), memory_(options.memory), eviction_(options.eviction), clock_(clock) {}
+  /// `journal` outlives it.
+  Table(const CacheOptions& options, const Clock& clock, base::Journal& journal)
+      : kernels_(options.kernels),
+        memory_(options.memory),
+        eviction_(options.eviction),
+        clock_(clock),
+        journal_(journal) {}
 
   /// Returns the stamp of a new use of `entry`, or 0 if `entry` was already the most recently used
   /// entry.
@@ -173,6 +179,7 @@ class Table {
   /// few of them.
   std::priority_queue<Candidate> eviction_order();
   void remove(Entries::iterator place, Removal why, Removed& removed);
+  void emit_eviction(const Entry& entry) const noexcept;
   /// Removes each entry for which `why(entry)` returns a reason.
   template <class F>
   void remove_if(F why, Removed& removed);
@@ -188,6 +195,7 @@ class Table {
   const Bytes memory_;
   const Eviction eviction_;
   const Clock& clock_;
+  base::Journal& journal_;
   Entries entries_;
   std::unordered_map<std::uint64_t, std::weak_ptr<const device::DeviceBase>> devices_;  ///< of the entries
   Size most_;                        ///< at least the size of the live executables

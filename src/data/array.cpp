@@ -373,7 +373,7 @@ Bytes ArrayState::reclaim(const device::DeviceBase& device, Bytes) {
   if (!is_idle(replica, ended) || !only_on(device.ref(), replica.valid).empty()) return {};
   replica.valid.clear();
   freed = std::move(replica.buffer);
-  pool_->accounts().count_eviction();
+  pool_->accounts().note_eviction(device, bytes());
   return bytes();
 }
 

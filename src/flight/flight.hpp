@@ -109,6 +109,9 @@ class Flight {
   /// Returns its lane, or that of its leader.
   device::Lane& lane() const noexcept { return base::state_of(leased())->lane(); }
 
+  /// Returns the id of its context, which is valid as long as the pool; null before the lease.
+  const std::string* context_id() const noexcept { return leader_ || lease_ ? &context().id : nullptr; }
+
   /// Adds the step of the next call.
   void add_step(Executable executable, bool is_timed) { steps_.push_back({std::move(executable), is_timed}); }
   /// Returns how long the timed step of a call took. Returns nothing if it has not completed, or is

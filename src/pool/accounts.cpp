@@ -237,6 +237,12 @@ void Accounts::note_pressure(const device::DeviceBase& device) noexcept {
   if (const auto d = fleet_.find(device.ref())) report_pressure(*d);
 }
 
+void Accounts::note_eviction(const device::DeviceBase& device, Bytes bytes) noexcept {
+  evictions_.fetch_add(1, std::memory_order_relaxed);
+  if (journal_->wants<base::Evicted>())
+    journal_->emit(base::Evicted{.name = "array", .device = device.info().id, .bytes = bytes});
+}
+
 void Accounts::report_pressure(std::size_t device) noexcept {
   const MemoryPressure pressure = pressure_on(fleet_.processor_of(device));
   if (here(device).level.exchange(pressure.level, std::memory_order_relaxed) == pressure.level) return;

@@ -93,8 +93,8 @@ class Accounts {
   /// memory.
   bool note_shortage(std::size_t device) noexcept;
   std::uint64_t shortages() const noexcept { return shortages_.load(std::memory_order_relaxed); }
-  /// Counts a replica whose memory was freed for another allocation.
-  void count_eviction() noexcept { evictions_.fetch_add(1, std::memory_order_relaxed); }
+  /// Counts a replica of an array whose memory was freed for another allocation.
+  void note_eviction(const device::DeviceBase& device, Bytes bytes) noexcept;
   std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
 
   /// Emits the pressure on the memory of a device's processor, if it has changed.

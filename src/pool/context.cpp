@@ -14,8 +14,11 @@ namespace {
 struct LastCall {
   Id of{};  ///< the id of a `Switches`, which may have ended
   const Context* context = nullptr;
-  Instant end{};  ///< set if there is a listener for switches
+  Instant end{};                  ///< set if its end was timed
+  std::uint32_t timed_calls = 0;  ///< calls to time from now on, because the thread has switched
 };
+/// A thread that switches probably does so again. Others are spared reading the clock.
+constexpr std::uint32_t most_timed_calls = 128;  // two for each submission
 constinit thread_local LastCall last_call;
 
 }  // namespace
@@ -25,12 +28,12 @@ Switches::Switches(std::shared_ptr<base::Journal> journal, const Fleet& fleet) n
 
 void Switches::note_submission(const Context& to) noexcept {
   if (last_call.context != &to || last_call.of != id) {
-    if (last_call.context && last_call.of == id) {
+    const bool is_switch = last_call.context && last_call.of == id;
+    if (is_switch) {
       count_.fetch_add(1, std::memory_order_relaxed);
-      // Without a time the last call was before there was a listener.
       if (last_call.end != Instant()) report(*last_call.context, to, last_call.end);
     }
-    last_call = {id, &to, {}};
+    last_call = {.of = id, .context = &to, .end = {}, .timed_calls = is_switch ? most_timed_calls : 0};
   }
   note_end();
 }
@@ -40,10 +43,23 @@ void Switches::note_wait(const Context& of) noexcept {
 }
 
 void Switches::note_end() const noexcept {
-  last_call.end = journal_->wants<base::ContextSwitched>() ? Clock::steady().now() : Instant();
+  const bool is_timed = last_call.timed_calls > 0 || journal_->wants<base::ContextSwitched>();
+  if (last_call.timed_calls > 0) --last_call.timed_calls;
+  last_call.end = is_timed ? Clock::steady().now() : Instant();
 }
 
-void Switches::report(const Context& from, const Context& to, Instant since) const noexcept {
+Histogram Switches::times() const noexcept {
+  const base::Lock lock = base::lock_soon(mutex_);
+  return times_;
+}
+
+void Switches::report(const Context& from, const Context& to, Instant since) noexcept {
+  const Duration duration = Clock::steady().now() - since;
+  {
+    const base::Lock lock = base::lock_soon(mutex_);
+    times_.add(duration);
+  }
+  if (!journal_->wants<base::ContextSwitched>()) return;
   const AdapterInfo &left = fleet_.info(from.device), &entered = fleet_.info(to.device);
   journal_->emit(base::ContextSwitched{.from = from.id,
                                        .to = to.id,
@@ -52,7 +68,7 @@ void Switches::report(const Context& from, const Context& to, Instant since) con
                                        .changes_device = left.id != entered.id,
                                        .changes_backend = left.backend != entered.backend,
                                        .thread = base::this_thread(),
-                                       .duration = Clock::steady().now() - since});
+                                       .duration = duration});
 }
 
 Result<void> Context::make_lane(const Fleet& fleet) {
@@ -65,6 +81,11 @@ Result<void> Context::make_lane(const Fleet& fleet) {
   lane = *std::move(created);
   on = std::move(now);
   if (!is_for_copies) lane->set_observer(this);
+  if (switches.journal().wants<base::ContextCreated>())
+    switches.journal().emit(base::ContextCreated{.id = context_id,
+                                                 .context = id,
+                                                 .device = fleet.info(device).id,
+                                                 .limit = account ? account->limit() : Bytes{}});
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -46,17 +47,23 @@ class Switches : base::Identified {
   Switches(std::shared_ptr<base::Journal> journal, const Fleet& fleet) noexcept;
   void note_submission(const Context& to) noexcept;
   void note_wait(const Context& of) noexcept;
+  base::Journal& journal() const noexcept { return *journal_; }
   std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
+  /// Returns the durations of switches, see `PoolMetrics::switch_time`.
+  Histogram times() const noexcept;
 
  private:
-  /// Notes the end of a call of this thread, if there is a listener for switches.
+  /// Notes the end of a call of this thread, if there is a listener for switches or the thread has
+  /// switched lately.
   void note_end() const noexcept;
   /// `since`: the end of this thread's last call of the lane of `from`.
-  void report(const Context& from, const Context& to, Instant since) const noexcept;
+  void report(const Context& from, const Context& to, Instant since) noexcept;
 
   const std::shared_ptr<base::Journal> journal_;
   const Fleet& fleet_;
   std::atomic<std::uint64_t> count_{0};
+  mutable std::mutex mutex_;
+  Histogram times_;  // under the mutex
 };
 
 /// One lane with its account and history. The lane is created when first needed, and replaced after

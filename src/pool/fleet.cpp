@@ -9,11 +9,12 @@
 namespace wye::inline v0::pool {
 
 Fleet::Fleet(std::shared_ptr<const PoolOptions> options, std::size_t limit,
-             std::shared_ptr<device::Qualifier> qualifier)
+             std::shared_ptr<device::Qualifier> qualifier, std::shared_ptr<base::Journal> journal)
     : options_(std::move(options)),
       clock_(options_->clock ? options_->clock : &Clock::steady()),
       log_(options_->log),
       qualifier_(std::move(qualifier)),
+      journal_(std::move(journal)),
       members_(limit),
       processors_(limit) {}
 
@@ -101,7 +102,9 @@ void Fleet::discard(std::size_t from) noexcept {
 
 void Fleet::publish() noexcept {
   processor_count_.store(processors_of(prepared_), std::memory_order_release);
-  size_.store(prepared_, std::memory_order_release);
+  const std::size_t before = size_.exchange(prepared_, std::memory_order_release);
+  for (std::size_t d = before; d < prepared_; ++d)
+    emit_change(members_[d], base::DeviceChanged::Change::opened);
 }
 
 }  // namespace wye::pool

@@ -81,7 +81,7 @@ class Fleet {
   /// Room for `limit` devices. `qualifier` checks devices that are opened again; null: they are
   /// trusted.
   Fleet(std::shared_ptr<const PoolOptions> options, std::size_t limit,
-        std::shared_ptr<device::Qualifier> qualifier);
+        std::shared_ptr<device::Qualifier> qualifier, std::shared_ptr<base::Journal> journal);
 
   const Clock& clock() const noexcept { return *clock_; }
   /// Returns the process that opened it. A child of `fork` takes no lock of it.
@@ -206,6 +206,8 @@ class Fleet {
   /// Locks, but not in a child of `fork`: another thread may have had the mutex.
   base::Lock lock_here() const { return origin_.is_inherited() ? base::Lock() : base::lock_soon(mutex_); }
   void note_loss_locked(Member& member) noexcept;
+  void emit_change(const Member& member, base::DeviceChanged::Change change,
+                   const std::optional<Error>& error = std::nullopt) const noexcept;
   void quarantine_locked(Member& member, const Error& why) noexcept;
   void read_monitor(std::size_t device, Instant now) noexcept;
 
@@ -214,6 +216,7 @@ class Fleet {
   const Clock* const clock_;
   base::Logger log_;
   const std::shared_ptr<device::Qualifier> qualifier_;  // may be null
+  const std::shared_ptr<base::Journal> journal_;
   // All places are there from the beginning. A thread that does not add devices reads below the
   // counts only.
   std::vector<Member> members_;

@@ -301,7 +301,10 @@ Result<Context*> Leases::wait_locked(base::Lock& lock, Request& request, bool la
                                   [&] { return waiter.given.load(std::memory_order_relaxed) != nullptr; });
   const bool is_stopped =
       !waiter.await(lock, clock(), until, [&] { return waiter.given || is_closed() || has_none(); });
-  if (waiter.given) return waiter.given;
+  if (Context* const given = waiter.given) {
+    note_waited(*given, clock().now() - start, lacks_slot);
+    return given;
+  }
   waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
   if (waiter.lacks_slot) note_waiting_locked();  // otherwise its rank would keep slots from others
   if (is_closed()) return Error(Errc::closed, "The context pool was closed during the wait for a lease.");
@@ -309,6 +312,14 @@ Result<Context*> Leases::wait_locked(base::Lock& lock, Request& request, bool la
   if (is_stopped) return busy(clock().now() - start, Errc::cancelled);
   ++timeouts_;
   return busy(until - start, Errc::timed_out);
+}
+
+/// Notes the wait of a request that has got a context.
+void Leases::note_waited(const Context& given, Duration took, bool lacked_slot) noexcept {
+  waits_.add(took);
+  if (!lacked_slot || !accounts_->journal()->wants<base::SlotWaited>()) return;
+  accounts_->journal()->emit(
+      base::SlotWaited{.context = given.id, .device = fleet_->info(given.device).id, .took = took});
 }
 
 Result<void> Leases::open_lane(Context& context) {
@@ -403,6 +414,8 @@ void Leases::add_to_locked(PoolMetrics& metrics) const noexcept {
   }
   metrics.leases = leases_;
   metrics.timeouts = timeouts_;
+  metrics.lease_wait = waits_;
+  metrics.switch_time = switches_.times();
   metrics.switches = switches_.count();
 }
 

@@ -167,6 +167,7 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   Lease handle(Context& context) noexcept;
   /// Creates the lane of a leased context that has none, and counts the lease.
   Result<void> open_lane(Context& context);
+  void note_waited(const Context& given, Duration took, bool lacked_slot) noexcept;
   void trim_due_locked(Instant now, Lanes& ended);
   /// Makes unfinished the lanes for copies with work in flight.
   void retire_copying() noexcept;
@@ -226,6 +227,7 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   UnfinishedLanes unfinished_;
   Instant next_trim_{};
   std::uint64_t arrivals_ = 0, leases_ = 0, timeouts_ = 0;
+  Histogram waits_;  // of requests that have waited and got a context
   bool closed_ = false, has_abandoned_ = false;
   const Error no_memory_{Errc::out_of_memory, "The host has no memory left for a lease."};
   const Error close_timed_out_{

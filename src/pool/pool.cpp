@@ -116,7 +116,7 @@ Result<void> check(const PoolOptions& options) {
 Pool::Pool(std::shared_ptr<const PoolOptions> options, std::size_t devices,
            std::shared_ptr<device::Qualifier> qualifier, std::shared_ptr<base::Journal> journal)
     : options_(std::move(options)),
-      fleet_(base::make_own<Fleet>(options_, devices + most_added, std::move(qualifier))),
+      fleet_(base::make_own<Fleet>(options_, devices + most_added, std::move(qualifier), journal)),
       accounts_(base::make_own<Accounts>(options_, *fleet_, std::move(journal))),
       leases_(base::make_own<Leases>(options_, fleet_, accounts_)) {}
 

@@ -140,6 +140,7 @@ Result<Progress> Runner::place_plan(Record& record, bool detaches) {
     const auto& nodes = run.plan->nodes;
     for (const Segment::Dispatch& dispatch : segment.dispatches)
       note_end(record, nodes[dispatch.step].job, segment.device, attempted);
+    note_attempt(record);
     record.attempt.reset();
     record.bytes_transferred += transferred;
     if (run.segment > 0) record.bytes_transferred -= record.bytes_prefetched();  // counted with the first one
@@ -149,6 +150,7 @@ Result<Progress> Runner::place_plan(Record& record, bool detaches) {
       const Error* const lost = base::state_of(compiled.of_pool[segment.device])->lost();
       if (lost && why == Errc::device_lost && run.segment == 0) {
         record.has_failed = true;
+        emit_fallback(record, segment.device, why);
         continue;  // nothing of it has completed: it runs elsewhere, as a job does
       }
       return note_failure(record, segment, why);

@@ -52,6 +52,7 @@ void Queue::add_places(const Table& table) noexcept {
 std::optional<Error> Queue::find_room(base::Lock& lock, const Record& record) noexcept {
   const SchedulerOptions& options = parts_.options;
   const auto has_room = [&] { return closing_ || queued_ < options.max_queued; };
+  if (!has_room()) parts_.pool->journal().emit(base::QueueFull{.limit = options.max_queued});
   if (options.when_full == WhenFull::wait && !has_room()) {
     ++waiting_for_room_;
     const bool in_time = room_.wait(lock, parts_.clock, record.start_by, has_room);

@@ -89,9 +89,11 @@ struct Active {
 struct Verdict {
   bool leads_batch = false;  ///< it was submitted with `Active::batch`
   CacheTier tier = CacheTier::none;
-  std::uint8_t batch_size = 1;   ///< the jobs of its submission
-  std::uint8_t launch_size = 1;  ///< the jobs of its launch
-  std::uint32_t device = 0;      ///< index of the device that ran it
+  std::uint8_t batch_size = 1;           ///< the jobs of its submission
+  std::uint8_t launch_size = 1;          ///< the jobs of its launch
+  std::uint32_t device = 0;              ///< index of the device that ran it
+  std::uint32_t attempts = 0;            ///< devices that it was tried on, so far
+  const std::string* context = nullptr;  ///< the id of the context that ran it; null: none
   std::optional<Error> error;
   Instant started{};
   Instant ended{};  ///< of its last command, if it completed

@@ -121,6 +121,24 @@ bool Runner::requeue(Record& record) noexcept try {
   return false;
 }
 
+/// Notes where a record was tried.
+void Runner::note_attempt(Record& record) noexcept {
+  ++record.attempts;
+  record.context = record.attempt ? record.attempt->context_id() : nullptr;
+}
+
+/// Emits that a record has failed on a device, and is tried on others.
+void Runner::emit_fallback(const Record& record, std::size_t device, const Error& why) noexcept {
+  base::Journal& journal = parts_.pool->journal();
+  if (!journal.wants<base::JobFellBack>()) return;
+  journal.emit(base::JobFellBack{.id = record.id,
+                                 .number = record.sequence,
+                                 .name = record.name(),
+                                 .type = record.job.type().name,
+                                 .device = parts_.pool->fleet().info(device).id,
+                                 .error = why});
+}
+
 /// Notes for the kernels of `job`, which is that of a record or of a step of its plan, how its
 /// attempt on a device has ended.
 void Runner::note_end(const Record& record, const Job& job, std::size_t device,
@@ -155,6 +173,7 @@ Result<std::optional<Progress>> Runner::try_device(Record& record, Decision& dec
   auto attempted = attempt(record, decision.device, detaches);
   if (attempted && *attempted == Progress::in_flight) return std::optional(Progress::in_flight);
   note_end(record, record.job, decision.device, attempted);
+  note_attempt(record);
   record.attempt.reset();
   record.device = decision.device;
   if (attempted) {
@@ -175,6 +194,7 @@ Result<std::optional<Progress>> Runner::try_device(Record& record, Decision& dec
   decision.set_error(why);
   if (!may_succeed_elsewhere(why.code())) return why;
   record.has_failed = true;
+  emit_fallback(record, decision.device, why);
   if (record.extras) record.extras->shortage = {};
   // A worker runs it on another device in its turn there: it might wait for a lane that only a
   // worker can free.

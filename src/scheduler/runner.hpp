@@ -55,6 +55,8 @@ class Runner {
   void take_over(Record& record);
   Result<Progress> place(Record& record, bool detaches);
   void warn_of_fallback(const Record& record, std::size_t device);
+  void note_attempt(Record& record) noexcept;
+  void emit_fallback(const Record& record, std::size_t device, const Error& why) noexcept;
   void note_end(const Record& record, const Job& job, std::size_t device,
                 const Result<Progress>& attempted) noexcept;
   bool leave_place(Record& record, std::size_t next, bool detaches) noexcept;

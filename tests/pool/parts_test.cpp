@@ -38,7 +38,7 @@ std::size_t prepare(Fleet& fleet, const Scripted& device, std::shared_ptr<Reopen
 TEST_CASE("a device of a fleet is found once it is published, and never if it is discarded",
           "[pool][parts]") {
   const Scripted first = scripted("cuda:0"), second = scripted("vulkan:0"), third = scripted("vulkan:1");
-  Fleet fleet(options_of(), 4, nullptr);
+  Fleet fleet(options_of(), 4, nullptr, base::Journal::make());
   CHECK(prepare(fleet, first) == 0);
   CHECK(fleet.size() == 0);
   CHECK_FALSE(fleet.find(first->ref()));
@@ -59,7 +59,7 @@ TEST_CASE("a device of a fleet is found once it is published, and never if it is
 }
 
 TEST_CASE("a fleet numbers processors in the order of their devices", "[pool][parts]") {
-  Fleet fleet(options_of(), 3, nullptr);
+  Fleet fleet(options_of(), 3, nullptr, base::Journal::make());
   prepare(fleet, scripted("cuda:0", AdapterType::discrete, {}, 7));
   prepare(fleet, scripted("cuda:1", AdapterType::discrete, {}, 8));
   prepare(fleet, scripted("vulkan:0", AdapterType::discrete, {}, 7));
@@ -77,7 +77,7 @@ TEST_CASE("a fleet numbers processors in the order of their devices", "[pool][pa
 
 TEST_CASE("a fleet selects devices by id, backend, index and features", "[pool][parts]") {
   const Scripted lost = scripted("cuda:1", AdapterType::discrete, Features{Feature::float64});
-  Fleet fleet(options_of(), 3, nullptr);
+  Fleet fleet(options_of(), 3, nullptr, base::Journal::make());
   prepare(fleet, scripted("cuda:0"));
   prepare(fleet, lost);
   prepare(fleet, scripted("vulkan:0", AdapterType::discrete, Features{Feature::float64}));
@@ -109,7 +109,7 @@ TEST_CASE("one caller at a time probes a lost device, and a failure makes the ne
   ManualClock clock;
   const Scripted device = scripted("vulkan:0", AdapterType::discrete, {}, 62);
   const auto adapter = std::make_shared<Reopening>(device->info());
-  Fleet fleet(options_of({.clock = &clock}), 1, nullptr);
+  Fleet fleet(options_of({.clock = &clock}), 1, nullptr, base::Journal::make());
   prepare(fleet, device, adapter);
   fleet.publish();
   CHECK_FALSE(fleet.begin_probe(0, false));
@@ -139,7 +139,7 @@ TEST_CASE("one caller at a time probes a lost device, and a failure makes the ne
 }
 
 TEST_CASE("a device is suspect while a lane of it has unfinished work of a job", "[pool][parts][health]") {
-  Fleet fleet(options_of(), 2, nullptr);
+  Fleet fleet(options_of(), 2, nullptr, base::Journal::make());
   prepare(fleet, scripted("cuda:0"));
   prepare(fleet, scripted("cuda:1"));
   fleet.publish();
@@ -158,7 +158,7 @@ TEST_CASE("the accounts of a processor are there while it is prepared", "[pool][
   const Scripted device = scripted("cuda:0", AdapterType::discrete, {}, 63);
   const auto options = options_of(
       {.silicon_memory = 64_KiB, .pool_memory = 16_KiB, .tag_memory = {{.tag = "preview", .memory = 8_KiB}}});
-  Fleet fleet(options, 2, nullptr);
+  Fleet fleet(options, 2, nullptr, base::Journal::make());
   Accounts accounts(options, fleet, base::Journal::make());
   const Bytes unlimited = device->silicon()->account()->limit();
   prepare(fleet, device);
@@ -187,7 +187,7 @@ TEST_CASE("the accounts of a processor are there while it is prepared", "[pool][
 TEST_CASE("the idle context to lease has a lane if there is one, and was used least recently",
           "[pool][parts]") {
   const auto options = options_of({.lanes_per_device = 3});
-  Fleet fleet(options, 1, nullptr);
+  Fleet fleet(options, 1, nullptr, base::Journal::make());
   Accounts accounts(options, fleet, base::Journal::make());
   prepare(fleet, scripted("cuda:0"));
   accounts.prepare("cuda:0");

@@ -3,6 +3,7 @@
 #include <wye/base/bytes.hpp>
 #include <wye/base/clock.hpp>
 #include <wye/base/detail/id.hpp>
+#include <wye/base/histogram.hpp>
 #include <wye/base/log.hpp>
 #include <wye/base/result.hpp>
 #include <wye/device/adapter.hpp>
@@ -326,6 +327,10 @@ struct PoolMetrics {
   std::uint64_t evictions = 0;   ///< replicas of arrays whose memory was freed for other allocations
   std::uint64_t shortages = 0;   ///< jobs that memory was not free for, each attempt counted
   std::uint64_t recoveries = 0;  ///< lost devices that were opened again
+  Histogram lease_wait;          ///< of requests that have waited and got a context
+  /// As `ContextSwitch::duration`. A thread that has not switched within its last 64 submissions reads
+  /// no clock: its next switch is counted in `switches` alone.
+  Histogram switch_time;
 };
 
 /// Owns the devices and their contexts. Copies share one pool. A device closes after the last copy
