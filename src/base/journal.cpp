@@ -23,13 +23,19 @@ class alignas(64) Journal::Ring {
   Ring(std::size_t capacity, std::uint64_t thread)
       : user_(thread << 1 | 1),
         mask_(capacity - 1),
-        events_(std::make_unique<Event[]>(capacity + 2)),
+        events_(std::allocator<Event>().allocate(capacity + 2), Deallocate{capacity + 2}),
         slots_(std::make_unique<std::atomic<std::uint64_t>[]>(capacity)),
         spare_(capacity),
         delivered_(capacity + 1) {
     for (std::size_t i = 0; i < capacity; ++i) slots_[i].store(i, std::memory_order_relaxed);
+    std::construct_at(&events_[spare_]);
+    std::construct_at(&events_[delivered_]);
   }
   Ring(const Ring&) = delete;
+  ~Ring() {
+    std::destroy_n(&events_[0], made_);
+    std::destroy_n(&events_[mask_ + 1], 2);
+  }
 
   // Any thread.
 
@@ -65,6 +71,8 @@ class alignas(64) Journal::Ring {
     // Sequentially consistent, as the check of `is_asleep_` that follows: see `Journal::sleep`.
     const std::uint64_t before = slot.exchange(written_ << index_bits | spare_);
     spare_ = before & index_mask;
+    // The slots hold events that were never used in their order.
+    if (spare_ == made_ && made_ <= mask_) std::construct_at(&events_[made_++]);
     if (before >> index_bits != 0)
       dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -99,16 +107,21 @@ class alignas(64) Journal::Ring {
   Ring* next = nullptr;
 
  private:
+  struct Deallocate {
+    std::size_t count;
+    void operator()(Event* events) const noexcept { std::allocator<Event>().deallocate(events, count); }
+  };
   static constexpr unsigned index_bits = 16;
   static constexpr std::uint64_t index_mask = (std::uint64_t{1} << index_bits) - 1;
 
   std::atomic<std::uint64_t> user_;  ///< twice the number of its thread; plus 1 during an emission
   const std::uint64_t mask_;
-  const std::unique_ptr<Event[]> events_;
+  const std::unique_ptr<Event[], Deallocate> events_;  ///< the first `made_` and the last two are constructed
   /// The place in the order, from 1, and the index of an event; the place is 0 if it is empty.
   const std::unique_ptr<std::atomic<std::uint64_t>[]> slots_;
   std::uint64_t written_ = 0;  ///< events so far
   std::uint64_t spare_;        ///< the index of the event to emit next
+  std::size_t made_ = 0;
   std::atomic<Instant> last_{Instant::min()};
   std::atomic<std::uint64_t> dropped_{0};
 

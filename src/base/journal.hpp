@@ -84,8 +84,8 @@ class Subscription {
 /// Threads: thread-safe. In a child of `fork` no event is delivered.
 class Journal final : public std::enable_shared_from_this<Journal>, private Identified {
  public:
-  /// The events of one thread that are kept: 256 KiB.
-  static constexpr std::size_t default_capacity = 1024;
+  /// The events of one thread that are kept: up to 4 MiB.
+  static constexpr std::size_t default_capacity = 16'384;
   /// A thread that needs a ring takes that of another one if that has emitted nothing for so long:
   /// it has probably ended.
   static constexpr Duration default_ring_idle = std::chrono::seconds(1);

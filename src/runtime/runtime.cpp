@@ -12,6 +12,7 @@
 #include "cache/cache.hpp"
 #include "data/array_state.hpp"
 #include "pool/pool.hpp"
+#include "runtime/events.hpp"
 #include "runtime/hot_reload.hpp"
 #include "runtime/qualification.hpp"
 #include "scheduler/core.hpp"
@@ -25,6 +26,8 @@ struct State {
   Scheduler scheduler;
   std::shared_ptr<HotReload> reload;  // null if it is off
   std::shared_ptr<DeviceQualifier> qualifier;
+  std::shared_ptr<base::Journal> journal;
+  base::Subscription log;  // writes events to the log, at level debug
 
   RuntimeOptions options;
 
@@ -73,6 +76,14 @@ Result<void> share_options(RuntimeOptions& options) {
   return {};
 }
 
+/// Writes events to a log that wants them.
+Result<base::Subscription> log_events(base::Journal& journal, base::Logger log) {
+  if (!log.wants(LogLevel::debug, "event")) return base::Subscription();
+  return journal.listen_to_all([log = std::move(log)](const base::Event& event) {
+    log.write(LogLevel::debug, "event", shown(event).text());
+  });
+}
+
 }  // namespace
 
 }  // namespace runtime
@@ -90,6 +101,8 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
     if (auto ok = runtime::share_options(options); !ok) return std::move(ok).error();
     RuntimeOptions shown = options;
     const auto journal = base::Journal::make();
+    auto log = runtime::log_events(*journal, base::Logger(options.log));
+    if (!log) return std::move(log).error();
     auto cache = cache::open(std::move(options.cache), journal);
     if (!cache) return std::move(cache).error();
     auto qualifier = std::make_shared<runtime::DeviceQualifier>(
@@ -110,7 +123,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
     // Arrays and tickets may outlive the runtime. Its last copy ends the execution of jobs.
     std::shared_ptr<runtime::State> state(
         new runtime::State{std::move(pool), std::move(*cache), std::move(*scheduler), std::move(reload),
-                           std::move(qualifier), std::move(shown)},
+                           std::move(qualifier), journal, *std::move(log), std::move(shown)},
         [](runtime::State* last) {
           if (last->options.close_timeout)
             (void)last->close(Deadline(*last->options.close_timeout).at(Clock::steady())).has_value();
@@ -166,6 +179,17 @@ Result<Lease> Runtime::lease(WorkloadType type, Bytes size, const LeaseRequest& 
   pool::Pool& pool = *base::state_of(state_->pool);
   return pool.lease(request, pool.deadline_of(request), where,
                     {type.name, base::state_of(state_->scheduler)->preferred(type, size).devices});
+}
+
+Result<EventSubscription> Runtime::listen(EventListener listener) try {
+  const auto& journal = state_->journal;
+  auto subscribed = journal->listen_to_all(
+      [call = std::move(listener)](const base::Event& event) { call(runtime::shown(event)); });
+  if (!subscribed) return std::move(subscribed).error();
+  return EventSubscription(
+      std::make_unique<runtime::Subscribed>(runtime::Subscribed{journal, *std::move(subscribed)}));
+} catch (const std::bad_alloc&) {
+  return Error(Errc::out_of_memory, "The host has no memory for a listener.");
 }
 
 ContextPool& Runtime::pool() { return state_->pool; }

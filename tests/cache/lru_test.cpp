@@ -39,6 +39,20 @@ TEST_CASE("the least recently used kernel is evicted when there are too many", "
   CHECK(b->builds == 2);
 }
 
+TEST_CASE("each kernel that is evicted is an event", "[cache]") {
+  const auto cache = cache::Cache::open({.kernels = 2}).value();
+  std::vector<std::string> evicted;
+  auto events = cache->journal()->listen<base::Evicted>([&](const base::Evicted& event) {
+    evicted.push_back(std::string(event.name) + " of " + std::string(event.device));
+    CHECK(event.bytes == 100_B);
+  });
+  const auto device = std::make_shared<DoubleDevice>("d");
+  for (const char* name : {"a@1", "b", "c", "d"}) get(*cache, program(name), device);
+  CHECK(cache->journal()->flush());
+  CHECK(evicted == Names{"a@1 of d", "b of d"});
+  CHECK(metrics(*cache).evictions == 2);
+}
+
 TEST_CASE("bytes are bounded too", "[cache]") {
   const auto cache = cache::Cache::open({.memory = 250_B}).value();
   const auto device = std::make_shared<DoubleDevice>("d");

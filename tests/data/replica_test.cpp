@@ -121,6 +121,11 @@ TEST_CASE("the least recently used replica gives way first, each is counted, and
     REQUIRE(arrays.back()->transfer_to(*scene.a, Instant::max()));
   }
   for (const std::size_t used : {2u, 0u, 3u}) REQUIRE(arrays[used]->transfer_to(*scene.a, Instant::max()));
+  int evicted = 0;
+  auto events = scene.pool->journal().listen<base::Evicted>([&](const base::Evicted& event) {
+    CHECK((std::string_view(event.name) == "array" && event.bytes == arrays[0]->bytes()));
+    ++evicted;
+  });
   arrays[1]->mark_written_on(scene.a.get());  // used least recently, and valid nowhere else
   const auto is_there = [&](std::size_t i) {
     return arrays[i]->valid_elsewhere(nullptr, data::IntervalSet(arrays[i]->all()));
@@ -132,6 +137,7 @@ TEST_CASE("the least recently used replica gives way first, each is counted, and
     for (std::size_t i = 0; i < 4; ++i) CHECK(is_there(i) == after[n][i]);
     CHECK(scene.pool->metrics_locked().evictions == n + 1);
   }
+  CHECK((scene.pool->journal().flush() && evicted == 2));
   for (std::uint8_t i = 0; i < 4; ++i) CHECK(Scene::contents(arrays[i]) == Scene::contents(scene.array(i)));
 }
 

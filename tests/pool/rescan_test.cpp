@@ -47,7 +47,15 @@ TEST_CASE("a device that appears later is found, leased and listed", "[pool][res
   ContextPool pool = machine.open({.lanes_per_device = 2, .contexts_ahead = 1});
   const std::vector<AdapterInfo>& before = pool.adapters();
   const auto added = machine.plug("vulkan:1", 82);
+  base::Journal& journal = base::state_of(pool)->journal();
+  std::vector<std::string> opened;
+  auto events = journal.listen<base::DeviceChanged>([&](const base::DeviceChanged& event) {
+    CHECK(event.change == base::DeviceChanged::Change::opened);
+    opened.emplace_back(event.device);
+  });
   const auto found = pool.rescan();
+  CHECK(journal.flush());
+  CHECK(opened == std::vector<std::string>{"vulkan:1"});
   REQUIRE(found);
   CHECK(text_of(*found) == "vulkan:1");
   CHECK(ids_of(pool) == "vulkan:0 vulkan:1");

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -86,6 +87,25 @@ TEST_CASE("a job that was submitted before the loss of its device runs once it i
   REQUIRE(mortal.scale(x));
   CHECK(x == std::vector<float>(item_count, 4.0f));
   check_counts(mortal.scheduler->metrics());
+}
+
+TEST_CASE("a loss and a recovery are events of the device", "[scheduler][recovery]") {
+  Mortal mortal;
+  base::Journal& journal = base::state_of(*mortal.pool)->journal();
+  std::vector<std::string> changes;
+  auto events = journal.listen<base::DeviceChanged>([&](const base::DeviceChanged& event) {
+    using Change = base::DeviceChanged::Change;
+    CHECK(std::string_view(event.device) == "vulkan:0");
+    CHECK(std::string_view(event.name) == mortal.device->info().name);
+    CHECK(event.error.has_value() == (event.change == Change::lost));
+    changes.emplace_back(event.change == Change::lost ? "lost" : "recovered");
+  });
+  std::vector<float> x(item_count, 1.0f);
+  REQUIRE(mortal.scale(x));
+  mortal.lose();
+  REQUIRE(mortal.scale(x));
+  REQUIRE(journal.flush());
+  CHECK(changes == std::vector<std::string>{"lost", "recovered"});
 }
 
 TEST_CASE("jobs in flight on a lost device run on the next one, and later ones on the device again",

@@ -70,7 +70,7 @@ struct ContextSwitch {
 /// them, one call at a time, in the order of the events, under no lock. It exists while there is
 /// such a function. Functions of a pool or cache without a runtime have a thread for each of the two.
 /// A function may block: that delays other such functions and no work. Of the events that wait
-/// meanwhile, the oldest beyond 1,024 of one thread are dropped. It may call wye, also end the
+/// meanwhile, the oldest beyond 16,384 of one thread are dropped. It may call wye, also end the
 /// runtime. Its exceptions are dropped. Views are valid during the call; names of more than 127
 /// bytes are cut. The end of the last handle of the runtime waits until earlier events are
 /// received, unless it is within such a call.

@@ -1,0 +1,17 @@
+#pragma once
+/// The events of the journal, as those of the application.
+#include <wye/runtime/event.hpp>
+
+#include "base/journal.hpp"
+
+namespace wye::inline v0::runtime {
+
+struct Subscribed {
+  std::shared_ptr<base::Journal> journal;
+  base::Subscription subscription;
+};
+
+/// Returns an event as the application sees it. It has views of `event`.
+Event shown(const base::Event& event) noexcept;
+
+}  // namespace wye::runtime
