@@ -2,10 +2,12 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstddef>
 #include <fstream>
 #include <limits>
@@ -187,6 +189,19 @@ double memory_stall() {
   double percent = 0;
   text >> percent;
   return percent / 100;
+}
+
+ProcessUse process_use() {
+  ProcessUse use;
+  std::ifstream file("/proc/self/statm");  // "2841 991 ...": pages, all and resident
+  std::uint64_t all = 0, resident = 0;
+  if (file >> all >> resident)
+    use.resident = Bytes{resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))};
+  rusage used{};
+  if (::getrusage(RUSAGE_SELF, &used) == 0)
+    for (const timeval& part : {used.ru_utime, used.ru_stime})
+      use.processor_time += std::chrono::seconds(part.tv_sec) + std::chrono::microseconds(part.tv_usec);
+  return use;
 }
 
 unsigned usable_processors(const std::string& root) noexcept {

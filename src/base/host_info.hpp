@@ -1,6 +1,7 @@
 #pragma once
 /// The processor, the memory and the identity of the machine.
 #include <wye/base/bytes.hpp>
+#include <wye/base/clock.hpp>
 
 #include <array>
 #include <cstdint>
@@ -41,6 +42,15 @@ void offer_pages(void* memory, Bytes size) noexcept;
 /// Returns the part of the last 10 s in which some process of the machine waited for memory; 0 if
 /// the system does not tell.
 double memory_stall();
+
+/// The use of the machine by this process.
+struct ProcessUse {
+  Bytes resident;             ///< memory, now; 0 if unknown
+  Duration processor_time{};  ///< of all threads, in the process and in the system
+};
+
+/// Cost: two system calls, and a small file.
+ProcessUse process_use();
 
 /// Returns the number of processors that this process may use, at least 1: by its affinity and, up to
 /// the next whole one, by the quotas of its control groups.

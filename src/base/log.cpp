@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/cancellation.hpp"
 #include "base/logger.hpp"
 #include "base/text.hpp"
-#include "base/wall_time.hpp"
 #include "base/write_signals.hpp"
 
 namespace wye::inline v0 {
@@ -26,11 +23,6 @@ Result<LogLevel> parse_level(std::string_view word) {
   }
   return Error(Errc::invalid_argument,
                base::text("Log level ('{}') is none of trace, debug, info, warning, error, off.", word));
-}
-
-void write_to_stderr(const std::string& line) {
-  const base::WriteSignalsBlocked blocked;
-  std::fwrite(line.data(), 1, line.size(), stderr);  // one call, so that the lines of threads do not mix
 }
 
 }  // namespace
@@ -49,22 +41,16 @@ std::string_view name(LogLevel level) noexcept {
 
 LogSink log_to_stderr() {
   return [](const LogRecord& record) {
-    write_to_stderr(base::text("wye {} {}: {}\n", name(record.level), record.room, record.text));
-  };
-}
-
-LogSink log_json() {
-  return [](const LogRecord& record) {
-    using Json = nlohmann::ordered_json;
-    const Json line{{"time", base::utc(std::chrono::system_clock::now())},
-                    {"level", name(record.level)},
-                    {"room", record.room},
-                    {"text", record.text}};
-    write_to_stderr(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    base::write_to_stderr(base::text("wye {} {}: {}\n", name(record.level), record.room, record.text));
   };
 }
 
 namespace base {
+
+void write_to_stderr(const std::string& line) {
+  const WriteSignalsBlocked blocked;
+  std::fwrite(line.data(), 1, line.size(), stderr);  // one call, so that the lines of threads do not mix
+}
 
 Result<LogFilter> LogFilter::parse(std::string_view text) {
   LogFilter filter;

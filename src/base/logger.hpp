@@ -18,6 +18,9 @@ struct LogFilter {
   static Result<LogFilter> parse(std::string_view text);
 };
 
+/// Writes a line to the standard error of the process.
+void write_to_stderr(const std::string& line);
+
 /// A sink with its filter, shared by all rooms of one runtime. The default logger writes nothing.
 /// Threads: thread-safe. A sink that throws is not called again.
 class Logger {

@@ -1,5 +1,7 @@
 #pragma once
 /// The calendar time, for records that one process writes and another reads.
+#include <wye/base/clock.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -15,8 +17,14 @@ inline std::uint32_t minutes_since_1970() {
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::minutes>(now).count());
 }
 
+/// Returns an instant by the calendar, as the machine's clock shows it now.
+inline CalendarTime calendar_time(Instant at) noexcept {
+  return CalendarTime::clock::now() +
+         std::chrono::duration_cast<CalendarTime::duration>(at - Clock::steady().now());
+}
+
 /// Returns "2026-11-30T21:04:05.123456Z".
-inline std::string utc(std::chrono::system_clock::time_point time) {
+inline std::string utc(CalendarTime time) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
   const auto all = std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch());
   std::tm parts{};

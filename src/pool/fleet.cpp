@@ -104,7 +104,7 @@ void Fleet::publish() noexcept {
   processor_count_.store(processors_of(prepared_), std::memory_order_release);
   const std::size_t before = size_.exchange(prepared_, std::memory_order_release);
   for (std::size_t d = before; d < prepared_; ++d)
-    emit_change(members_[d], base::DeviceChanged::Change::opened);
+    journal_->emit(members_[d].changed(base::DeviceChanged::Change::opened));
 }
 
 }  // namespace wye::pool

@@ -197,6 +197,11 @@ class Fleet {
     std::uint32_t completed = 0;   ///< jobs since the last of these
     Instant probe_at{};            ///< quarantined: it is opened again then
     std::optional<Error> last_fault;
+
+    base::DeviceChanged changed(base::DeviceChanged::Change change,
+                                const std::optional<Error>& error = std::nullopt) const {
+      return {.change = change, .device = info.id, .name = info.name, .error = error};
+    }
   };
   struct Processor {
     std::shared_ptr<silicon::Silicon> silicon;
@@ -206,8 +211,6 @@ class Fleet {
   /// Locks, but not in a child of `fork`: another thread may have had the mutex.
   base::Lock lock_here() const { return origin_.is_inherited() ? base::Lock() : base::lock_soon(mutex_); }
   void note_loss_locked(Member& member) noexcept;
-  void emit_change(const Member& member, base::DeviceChanged::Change change,
-                   const std::optional<Error>& error = std::nullopt) const noexcept;
   void quarantine_locked(Member& member, const Error& why) noexcept;
   void read_monitor(std::size_t device, Instant now) noexcept;
 

@@ -70,7 +70,7 @@ void Fleet::note_loss_locked(Member& member) noexcept {
   const Error* const lost = base::state_of(member.device)->lost();
   if (!lost || member.health != DeviceHealth::healthy) return;
   quarantine_locked(member, *lost);
-  emit_change(member, base::DeviceChanged::Change::lost, *lost);
+  journal_->emit(member.changed(base::DeviceChanged::Change::lost, *lost));
   if (qualifier_) qualifier_->note_loss(*base::state_of(member.device));
 }
 
@@ -84,13 +84,6 @@ bool Fleet::note_losses(const DeviceFilter& filter) noexcept {
       has_candidate = true;
   }
   return !has_candidate;
-}
-
-void Fleet::emit_change(const Member& member, base::DeviceChanged::Change change,
-                        const std::optional<Error>& error) const noexcept {
-  if (!journal_->wants<base::DeviceChanged>()) return;
-  journal_->emit(base::DeviceChanged{
-      .change = change, .device = member.info.id, .name = member.info.name, .error = error});
 }
 
 void Fleet::quarantine(std::size_t device, const Error& why) noexcept {
@@ -224,7 +217,7 @@ void Fleet::install(std::size_t device, Device opened) noexcept {
   member.health = DeviceHealth::healthy;
   ++member.generation;
   recoveries_.fetch_add(1, std::memory_order_relaxed);
-  emit_change(member, base::DeviceChanged::Change::recovered);
+  journal_->emit(member.changed(base::DeviceChanged::Change::recovered));
   probed_.wake_all();
 }
 

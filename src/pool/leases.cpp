@@ -14,6 +14,12 @@
 namespace wye::inline v0::pool {
 namespace {
 
+/// Emits that a request has got a context, if it has waited for a slot.
+void emit_wait(base::Journal& journal, const Context& given, std::string_view device, Duration took,
+               bool for_slot) noexcept {
+  if (for_slot) journal.emit(base::SlotWaited{.context = given.id, .device = device, .took = took});
+}
+
 /// Limit of the wait of a destructor for work in flight on GPUs. No caller waits for this work: its
 /// jobs timed out, or its leases ended.
 constexpr Duration gpu_close_timeout = std::chrono::seconds(10);
@@ -302,7 +308,9 @@ Result<Context*> Leases::wait_locked(base::Lock& lock, Request& request, bool la
   const bool is_stopped =
       !waiter.await(lock, clock(), until, [&] { return waiter.given || is_closed() || has_none(); });
   if (Context* const given = waiter.given) {
-    note_waited(*given, clock().now() - start, lacks_slot);
+    const Duration waited = clock().now() - start;
+    waits_.add(waited);
+    emit_wait(*accounts_->journal(), *given, fleet_->info(given->device).id, waited, lacks_slot);
     return given;
   }
   waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
@@ -312,14 +320,6 @@ Result<Context*> Leases::wait_locked(base::Lock& lock, Request& request, bool la
   if (is_stopped) return busy(clock().now() - start, Errc::cancelled);
   ++timeouts_;
   return busy(until - start, Errc::timed_out);
-}
-
-/// Notes the wait of a request that has got a context.
-void Leases::note_waited(const Context& given, Duration took, bool lacked_slot) noexcept {
-  waits_.add(took);
-  if (!lacked_slot || !accounts_->journal()->wants<base::SlotWaited>()) return;
-  accounts_->journal()->emit(
-      base::SlotWaited{.context = given.id, .device = fleet_->info(given.device).id, .took = took});
 }
 
 Result<void> Leases::open_lane(Context& context) {

@@ -167,7 +167,6 @@ class Leases final : public std::enable_shared_from_this<Leases>,
   Lease handle(Context& context) noexcept;
   /// Creates the lane of a leased context that has none, and counts the lease.
   Result<void> open_lane(Context& context);
-  void note_waited(const Context& given, Duration took, bool lacked_slot) noexcept;
   void trim_due_locked(Instant now, Lanes& ended);
   /// Makes unfinished the lanes for copies with work in flight.
   void retire_copying() noexcept;

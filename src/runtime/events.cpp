@@ -1,7 +1,6 @@
 #include "runtime/events.hpp"
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -13,27 +12,19 @@ namespace wye::inline v0 {
 namespace {
 
 using base::text;
-using Json = nlohmann::ordered_json;
 
-double milliseconds(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
-
-std::string ms(Duration time) { return text("{:.3g} ms", milliseconds(time)); }
-
-std::string_view name_of(MemoryPressure::Level level) {
-  constexpr std::array<std::string_view, 3> names{"none", "some", "high"};
-  return names[static_cast<std::size_t>(level)];
-}
+std::string ms(Duration time) { return text("{:.3g} ms", runtime::milliseconds(time)); }
 
 std::string job_text(const Event& event) {
-  const Duration whole = event.queue_time + event.build_time + event.transfer_time + event.run_time;
+  const Duration whole = event.times.queue + event.times.build + event.times.transfer + event.times.run;
   const std::string on = event.device.empty()
                              ? std::string()
                              : text(" on {}", event.context.empty() ? event.device : event.context);
   if (event.error)
     return text("job '{}' failed{} after {}: {}", event.name, on, ms(whole), event.error->sentence());
   return text("job '{}' completed{} in {} (queue {}, build {}, transfer {}, run {})", event.name, on,
-              ms(whole), ms(event.queue_time), ms(event.build_time), ms(event.transfer_time),
-              ms(event.run_time));
+              ms(whole), ms(event.times.queue), ms(event.times.build), ms(event.times.transfer),
+              ms(event.times.run));
 }
 
 std::string build_text(const Event& event) {
@@ -42,6 +33,12 @@ std::string build_text(const Event& event) {
   return text("kernel '{}' {} for {} in {} ({}, hit rate {:.0f} %)", event.name,
               event.tier == CacheTier::built ? "built" : text("loaded from {}", name(event.tier)),
               event.device, ms(event.took), to_string(event.bytes), 100 * event.hit_rate);
+}
+
+std::string pressure_text(const MemoryPressure& pressure) {
+  return text("memory pressure of '{}': {} ({} of {} of the {})", pressure.silicon,
+              runtime::name_of(pressure.level), to_string(pressure.held), to_string(pressure.limit),
+              pressure.limited);
 }
 
 /// Sets the members of an event of each type. Views are of the data.
@@ -59,11 +56,11 @@ struct Show {
   }
   void operator()(const base::PressureChanged& data) const {
     to.kind = EventKind::memory_pressure;
-    to.name = data.silicon;
-    to.limited = data.limited;
-    to.bytes = data.held;
-    to.limit = data.limit;
-    to.level = static_cast<MemoryPressure::Level>(data.level);
+    to.pressure = {.silicon = data.silicon,
+                   .limited = data.limited,
+                   .held = data.held,
+                   .limit = data.limit,
+                   .level = static_cast<MemoryPressure::Level>(data.level)};
   }
   void operator()(const base::KernelBuilt& data) const {
     to.kind = EventKind::kernel_built;
@@ -86,10 +83,7 @@ struct Show {
     to.kind = EventKind::job_completed;
     set_job(data);
     to.context = data.context;
-    to.queue_time = data.queue_time;
-    to.build_time = data.build_time;
-    to.transfer_time = data.transfer_time;
-    to.run_time = data.run_time;
+    to.times = {data.queue_time, data.build_time, data.transfer_time, data.run_time};
     to.bytes = data.bytes;
     to.attempts = data.attempts;
   }
@@ -115,7 +109,7 @@ struct Show {
     to.id = data.id;
     to.context = data.context;
     to.device = data.device;
-    to.limit = data.limit;
+    to.bytes = data.limit;
   }
   void operator()(const base::SlotWaited& data) const {
     to.kind = EventKind::slot_waited;
@@ -162,7 +156,7 @@ std::string Event::text() const {
     case EventKind::context_switched: return text("context switch {} -> {} ({})", from, context, ms(took));
     case EventKind::device_opened: return text("device {} opened ({})", device, name);
     case EventKind::context_created:
-      return text("context {} created (memory limit {})", context, to_string(limit));
+      return text("context {} created (memory limit {})", context, to_string(bytes));
     case EventKind::fell_back:
       return text("job '{}' failed on {} and falls back: {}", name, device, error ? error->sentence() : "");
     case EventKind::device_lost:
@@ -170,9 +164,7 @@ std::string Event::text() const {
     case EventKind::device_recovered: return text("device {} recovered ({})", device, name);
     case EventKind::slot_waited:
       return text("context {} leased after {} of waiting for a slot", context, ms(took));
-    case EventKind::memory_pressure:
-      return text("memory pressure of '{}': {} ({} of {} of the {})", name, name_of(level), to_string(bytes),
-                  to_string(limit), limited);
+    case EventKind::memory_pressure: return pressure ? pressure_text(*pressure) : "memory pressure";
     case EventKind::evicted:
       return text("{} evicted from {} ({})", name == "array" ? "copy of an array" : text("kernel '{}'", name),
                   device, to_string(bytes));
@@ -184,49 +176,15 @@ std::string Event::text() const {
   return "unknown event";
 }
 
-std::string Event::json() const {
-  Json all{{"event", wye::name(kind)}, {"time", base::utc(time)}, {"thread", thread}};
-  const auto add_text = [&](const char* member, std::string_view value) {
-    if (!value.empty()) all[member] = value;
-  };
-  const auto add_time = [&](const char* member, Duration value) { all[member] = milliseconds(value); };
-  if (id) all["id"] = id.number;
-  if (number != 0) all["number"] = number;
-  add_text("name", name);
-  add_text("type", type);
-  add_text("device", device);
-  add_text("context", context);
-  add_text("backend", backend);
-  add_text("from", from);
-  add_text("limited", limited);
-  if (kind == EventKind::job_completed) {
-    add_time("queue_ms", queue_time);
-    add_time("build_ms", build_time);
-    add_time("transfer_ms", transfer_time);
-    add_time("run_ms", run_time);
-    all["attempts"] = attempts;
-  }
-  if (kind == EventKind::context_switched || kind == EventKind::slot_waited ||
-      kind == EventKind::kernel_built || kind == EventKind::reloaded)
-    add_time("took_ms", took);
-  if (kind == EventKind::kernel_built) {
-    all["tier"] = wye::name(tier);
-    all["hit_rate"] = hit_rate;
-  }
-  if (kind == EventKind::memory_pressure) all["level"] = name_of(level);
-  if (bytes != Bytes{}) all["bytes"] = bytes.count;
-  if (limit != Bytes{}) all["limit"] = limit.count;
-  if (error) all["error"] = {{"code", wye::name(error->code())}, {"sentence", error->sentence()}};
-  // Names may hold bytes of other encodings, from drivers and paths: these are replaced.
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string_view runtime::name_of(MemoryPressure::Level level) noexcept {
+  constexpr std::array<std::string_view, 3> names{"none", "some", "high"};
+  return names[static_cast<std::size_t>(level)];
 }
 
 Event runtime::shown(const base::Event& event) noexcept {
   Event result;
   result.at = event.at;
-  result.time =
-      std::chrono::system_clock::now() +
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(event.at - Clock::steady().now());
+  result.time = base::calendar_time(event.at);
   result.thread = event.thread;
   std::visit(Show{result}, event.data);
   return result;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/host_info.hpp"
 #include "base/internals.hpp"
 #include "base/journal.hpp"
 #include "base/logger.hpp"
@@ -171,7 +172,20 @@ Metrics Runtime::metrics() const {
     metrics.contexts = pool.contexts_locked();
   }
   pool.add_reserved(metrics.contexts);
+  metrics.silicon = state_->pool.silicon();
+  const base::ProcessUse use = base::process_use();
+  metrics.process = {use.resident, use.processor_time};
+  metrics.events_dropped = state_->journal->dropped();
   return metrics;
+}
+
+double Metrics::slot_use() const noexcept {
+  double used = 0, slots = 0;
+  for (const SiliconInfo& one : silicon) {
+    used += one.used + one.used_elsewhere;
+    slots += one.slots;
+  }
+  return slots == 0 ? 0 : used / slots;
 }
 
 Result<Lease> Runtime::lease(WorkloadType type, Bytes size, const LeaseRequest& request,

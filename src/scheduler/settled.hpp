@@ -13,15 +13,6 @@ struct Decision;
 struct Row;
 struct TypeRow;
 
-/// The times of a job, as those of `Outcome`. Those of a job that has not run are zero, but for the
-/// times of its failed attempts.
-struct JobTimes {
-  Duration queue{};
-  Duration build{};
-  Duration transfer{};
-  Duration run{};
-};
-
 /// How a job came to its device, and its times there without builds.
 struct HowPlaced {
   bool has_moved = false;  ///< the device was idle, and took it from those that waited for others

@@ -1,12 +1,6 @@
 #include <wye/base/log.hpp>
 
-#include <unistd.h>
-
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -116,34 +110,4 @@ TEST_CASE("threads may log at once", "[base]") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(count == 4000);
-}
-
-TEST_CASE("the sink of JSON writes one object on a line for each message", "[base]") {
-  const int before = ::dup(STDERR_FILENO);
-  std::FILE* const captured = std::tmpfile();
-  REQUIRE(captured);
-  std::fflush(stderr);
-  ::dup2(::fileno(captured), STDERR_FILENO);
-  const wye::LogSink sink = wye::log_json();
-  sink({LogLevel::warning, "scheduler", "a \"quoted\"\nline \xff"});
-  sink({LogLevel::debug, "event", "b"});
-  std::fflush(stderr);
-  ::dup2(before, STDERR_FILENO);
-  ::close(before);
-  std::rewind(captured);
-  std::vector<nlohmann::json> lines;
-  for (std::string line(4096, '\0'); std::fgets(line.data(), 4096, captured);)
-    lines.push_back(nlohmann::json::parse(line.c_str()));
-  std::fclose(captured);
-  REQUIRE(lines.size() == 2);
-  CHECK(lines[0]["level"] == "warning");
-  CHECK(lines[0]["room"] == "scheduler");
-  CHECK(lines[0]["text"] == "a \"quoted\"\nline \xef\xbf\xbd");
-  CHECK(lines[1]["text"] == "b");
-  // The same time, as the system's own conversion reads it.
-  const std::string time = lines[0]["time"];
-  std::tm parts{};
-  REQUIRE(::strptime(time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts));
-  CHECK(std::abs(std::difftime(::timegm(&parts), std::time(nullptr))) < 60);
-  CHECK((time.size() == 27 && time.back() == 'Z'));
 }

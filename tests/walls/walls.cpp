@@ -120,7 +120,7 @@ const std::vector<Words>& vocabulary() {
       {"CLI11", std::regex(R"(CLI::.*|<CLI/.*>)"), {}},
       {"nlohmann-json",
        std::regex(R"(nlohmann::.*|<nlohmann/.*>)"),
-       {"src/scheduler/json.", "src/scheduler/plan_json.", "src/models/json."}},
+       {"src/scheduler/json.", "src/scheduler/plan_json.", "src/models/json.", "src/runtime/event_json."}},
       {"utf8proc", std::regex(R"(utf8proc\w*|UTF8PROC\w+|<utf8proc\.h>)"), {"src/models/"}},
       {"stdexec", std::regex(R"(stdexec::.*|<stdexec/.*>)"), {"include/wye/scheduler/sender.hpp"}},
       {"Highway", std::regex(R"(hwy::.*|HWY_\w+|<hwy/.*>)"), {"src/workloads/"}},

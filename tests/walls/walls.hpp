@@ -16,7 +16,7 @@ struct Violation {
 
 /// Returns every violation in the tree at `root`, sorted by path. Headers below a folder "detail"
 /// do not count as public.
-std::vector<Violation> check(const std::filesystem::path& root, std::size_t most_public_headers = 83);
+std::vector<Violation> check(const std::filesystem::path& root, std::size_t most_public_headers = 85);
 
 /// Returns the rules of `check`.
 std::vector<std::string> rules();

@@ -13,6 +13,9 @@ using Duration = std::chrono::nanoseconds;
 /// A point in time of the steady clock.
 using Instant = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
+/// A point in time of the calendar.
+using CalendarTime = std::chrono::system_clock::time_point;
+
 /// Orders waiting jobs, and waiting requests for a lease.
 enum class Priority : std::uint8_t { low, normal, high };
 

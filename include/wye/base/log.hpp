@@ -43,9 +43,4 @@ using LogSink = std::function<void(const LogRecord&)>;
 /// the process.
 WYE_API LogSink log_to_stderr();
 
-/// Returns a sink that writes each message as a JSON object on a line of the standard error of the
-/// process: {"time":"2026-11-30T21:04:05.123456Z","level":"warning","room":"scheduler","text":"..."}.
-/// Bytes that are not UTF-8 are replaced.
-WYE_API LogSink log_json();
-
 }  // namespace wye

@@ -314,6 +314,10 @@ struct SiliconInfo {
   std::uint32_t used_elsewhere = 0;     ///< of `slots`, by other processes
   Bytes held_elsewhere;                 ///< memory that other processes hold of the same budget
   std::vector<ProcessShare> processes;  ///< this one and those; empty with `Share::process`
+  /// Returns the part of the slots that is in use, also by other processes, 0 to 1.
+  double slot_use() const noexcept {
+    return slots == 0 ? 0.0 : static_cast<double>(used + used_elsewhere) / static_cast<double>(slots);
+  }
 };
 
 /// Counts since the pool was opened, all read at one moment.

@@ -22,6 +22,12 @@ namespace runtime {
 struct State;
 }
 
+/// The use of the machine by the process of a runtime.
+struct ProcessMetrics {
+  Bytes resident;             ///< memory, now; 0 if unknown
+  Duration processor_time{};  ///< of all threads, since the process began
+};
+
 /// Counts of a runtime. Those of its scheduler, its cache, and its pool with the contexts are each read
 /// at one moment.
 struct Metrics {
@@ -29,10 +35,21 @@ struct Metrics {
   CacheMetrics cache;
   SchedulerMetrics jobs;
   std::vector<ContextInfo> contexts;
-  std::vector<Monitoring> devices;  ///< of each open device
+  std::vector<Monitoring> devices;   ///< of each open device
+  std::vector<SiliconInfo> silicon;  ///< as `ContextPool::silicon`
+  ProcessMetrics process;
+  std::uint64_t events_dropped = 0;  ///< while there was a listener
   /// Returns the bytes that contexts and the cache hold.
   Bytes bytes() const { return pool.bytes + cache.bytes; }
+  /// Returns the part of the slots of all processors that is in use, also by other processes, 0 to 1.
+  WYE_API double slot_use() const noexcept;
 };
+
+/// Returns metrics in the text format of Prometheus (version 0.0.4), with a name, a unit and a help text
+/// for each: docs/operating.md lists them. Labels are devices, backends, workload types, parts and
+/// states. The text has at most 2,000 series: of the histograms, those of the 16 workload types with the
+/// most jobs, and one of the others together.
+WYE_API std::string prometheus_text(const Metrics& metrics);
 
 /// Owns a ContextPool, a ShaderCache and a Scheduler. Copies share one runtime; a process may open
 /// several. The runtime closes with its last copy: queued jobs complete as `closed`, and the
@@ -125,7 +142,7 @@ class WYE_API Runtime {
   /// beyond that are dropped and counted. It may call wye, also end the runtime. Its exceptions are
   /// dropped.
   /// Errors: unavailable (no thread can be started), out_of_memory, closed (in a child of `fork`).
-  /// Cost:   nothing while nobody listens. With a listener, about 0.1 us for each event, on the thread
+  /// Cost:   nothing without a listener. With a listener, about 0.1 us for each event, on the thread
   ///         of the event.
   [[nodiscard]] Result<EventSubscription> listen(EventListener listener);
 

@@ -38,6 +38,15 @@ struct VariantChoice {
   bool is_measuring = false;  ///< variants have timed runs left: later jobs may choose otherwise
 };
 
+/// The times of a job, as those of `Outcome`. Those of a job that has not run are zero, but for the
+/// times of its failed attempts.
+struct JobTimes {
+  Duration queue{};
+  Duration build{};
+  Duration transfer{};
+  Duration run{};
+};
+
 /// Describes a job that has completed successfully. Copies share it.
 /// Threads: thread-safe.
 class WYE_API Outcome {
