@@ -1,8 +1,10 @@
 #pragma once
 /// Text formatting. Only this header uses the formatting library.
 #include <fmt/core.h>
+#include <wye/base/clock.hpp>
 #include <wye/base/error.hpp>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +18,9 @@ template <class... A>
 std::string text(fmt::format_string<A...> format, A&&... arguments) {
   return vtext(format, fmt::make_format_args(arguments...));
 }
+
+inline double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+inline double milliseconds(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
 /// Returns " ('name')", or an empty text if `name` is empty.
 std::string parenthesized(std::string_view name);

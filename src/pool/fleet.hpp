@@ -16,6 +16,7 @@
 #include "base/internals.hpp"
 #include "base/logger.hpp"
 #include "base/process.hpp"
+#include "base/text.hpp"
 #include "device/backend.hpp"
 #include "device/device_ref.hpp"
 #include "device/provider.hpp"
@@ -25,7 +26,7 @@ namespace wye::inline v0::pool {
 
 inline constexpr std::size_t no_device = ~std::size_t{0};
 
-inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+using base::seconds;
 
 /// The devices that a request may use.
 struct DeviceFilter {

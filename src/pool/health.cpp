@@ -229,7 +229,9 @@ DeviceState Fleet::state_of(std::size_t device) const {
                         ? DeviceHealth::suspect
                         : member.health,
           .generation = member.generation,
-          .last_fault = member.last_fault};
+          .last_fault = member.last_fault,
+          .is_gpu = member.info.type != AdapterType::cpu || device::is_emulated(member.info),
+          .is_emulated = device::is_emulated(member.info)};
 }
 
 }  // namespace wye::pool

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/logger.hpp"
+#include "base/text.hpp"
 #include "base/wall_time.hpp"
 #include "runtime/events.hpp"
 
@@ -18,9 +19,7 @@ std::string Event::json() const {
   const auto add_text = [&](const char* member, std::string_view value) {
     if (!value.empty()) all[member] = value;
   };
-  const auto add_time = [&](const char* member, Duration value) {
-    all[member] = runtime::milliseconds(value);
-  };
+  const auto add_time = [&](const char* member, Duration value) { all[member] = base::milliseconds(value); };
   if (id) all["id"] = id.number;
   if (number != 0) all["number"] = number;
   add_text("name", name);

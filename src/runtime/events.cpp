@@ -13,7 +13,7 @@ namespace {
 
 using base::text;
 
-std::string ms(Duration time) { return text("{:.3g} ms", runtime::milliseconds(time)); }
+std::string ms(Duration time) { return text("{:.3g} ms", base::milliseconds(time)); }
 
 std::string job_text(const Event& event) {
   const Duration whole = event.times.queue + event.times.build + event.times.transfer + event.times.run;

@@ -15,10 +15,9 @@
 namespace wye::inline v0 {
 namespace {
 
+using base::seconds;
 using base::text;
 using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
-
-double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
 /// Returns the value of a label. Names of types are those of the application.
 std::string label_of(std::string_view name) {

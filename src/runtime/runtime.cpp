@@ -77,12 +77,14 @@ Result<void> share_options(RuntimeOptions& options) {
   return {};
 }
 
-/// Writes events to a log that wants them.
-Result<base::Subscription> log_events(base::Journal& journal, base::Logger log) {
-  if (!log.wants(LogLevel::debug, "event")) return base::Subscription();
-  return journal.listen_to_all([log = std::move(log)](const base::Event& event) {
-    log.write(LogLevel::debug, "event", shown(event).text());
-  });
+/// Writes events to a log that wants them. If there is no thread for it, the log lacks them.
+base::Subscription log_events(base::Journal& journal, base::Logger log) {
+  if (!log.wants(LogLevel::debug, "event")) return {};
+  auto subscribed = journal.listen_to_all(
+      [log](const base::Event& event) { log.write(LogLevel::debug, "event", shown(event).text()); });
+  if (subscribed) return *std::move(subscribed);
+  log.write(LogLevel::warning, "event", subscribed.error().describe());
+  return {};
 }
 
 }  // namespace
@@ -102,8 +104,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
     if (auto ok = runtime::share_options(options); !ok) return std::move(ok).error();
     RuntimeOptions shown = options;
     const auto journal = base::Journal::make();
-    auto log = runtime::log_events(*journal, base::Logger(options.log));
-    if (!log) return std::move(log).error();
+    base::Subscription log = runtime::log_events(*journal, base::Logger(options.log));
     auto cache = cache::open(std::move(options.cache), journal);
     if (!cache) return std::move(cache).error();
     auto qualifier = std::make_shared<runtime::DeviceQualifier>(
@@ -124,7 +125,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
     // Arrays and tickets may outlive the runtime. Its last copy ends the execution of jobs.
     std::shared_ptr<runtime::State> state(
         new runtime::State{std::move(pool), std::move(*cache), std::move(*scheduler), std::move(reload),
-                           std::move(qualifier), journal, *std::move(log), std::move(shown)},
+                           std::move(qualifier), journal, std::move(log), std::move(shown)},
         [](runtime::State* last) {
           if (last->options.close_timeout)
             (void)last->close(Deadline(*last->options.close_timeout).at(Clock::steady())).has_value();

@@ -20,6 +20,7 @@
 #include "base/block_pool.hpp"
 #include "base/gate.hpp"
 #include "base/id.hpp"
+#include "base/text.hpp"
 #include "data/array_state.hpp"
 #include "data/completion.hpp"
 #include "device/provider.hpp"
@@ -33,7 +34,7 @@ class Core;
 class Comparison;
 struct PlanRun;
 
-inline double milliseconds(Duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
+using base::milliseconds;
 
 inline std::optional<Error> to_optional(const Error* error) {
   return error ? std::optional<Error>(*error) : std::nullopt;

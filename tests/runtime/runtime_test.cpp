@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -195,14 +196,19 @@ TEST_CASE("options that a host sets win over the environment, and reach every pa
 }
 
 TEST_CASE("the log level filters the log of every part", "[runtime]") {
+  std::mutex mutex;  // events are logged by a thread of their own
   std::vector<std::string> logged;
+  const LogSink log = [&](const LogRecord& record) {
+    const std::lock_guard lock(mutex);
+    logged.emplace_back(record.room);
+  };
   const TemporaryFolder folder;
   const std::string file = folder.put("file", "x");
   const auto open = [&](std::string level) {
     logged.clear();
     return Runtime::open({.pool = {.backends = {"cpu"}},
                           .cache = {.directory = file + "/cache", .require_directory = false},
-                          .log = [&](const LogRecord& record) { logged.emplace_back(record.room); },
+                          .log = log,
                           .log_level = std::move(level)})
         .has_value();
   };
@@ -212,13 +218,14 @@ TEST_CASE("the log level filters the log of every part", "[runtime]") {
   CHECK(std::count(logged.begin(), logged.end(), "cache") == 0);
   for (const bool is_debug : {false, true}) {
     logged.clear();
-    Runtime runtime =
+    std::optional<Runtime> runtime =
         Runtime::open({.pool = {.backends = {"cpu"}},
-                       .log = [&](const LogRecord& r) { logged.emplace_back(r.room); },
+                       .log = log,
                        .log_level = is_debug ? "warning,scheduler=debug" : "debug,scheduler=info"})
             .value();
     std::vector<float> x(8, 1.0f);
-    REQUIRE(runtime.run(test::scale()(x, 2.0f)));
+    REQUIRE(runtime->run(test::scale()(x, 2.0f)));
+    runtime.reset();
     CHECK(std::count(logged.begin(), logged.end(), "scheduler") == (is_debug ? 1 : 0));
   }
 }

@@ -297,6 +297,8 @@ struct DeviceState {
   DeviceHealth health = DeviceHealth::healthy;
   std::uint64_t generation = 1;     ///< rises each time that it is opened again
   std::optional<Error> last_fault;  ///< unset: none so far
+  bool is_gpu = false;
+  bool is_emulated = false;  ///< a driver of a GPU that runs on the CPU
 };
 
 /// One processor (a GPU, or the CPU of the machine) with its use by this process, for display.

@@ -51,6 +51,15 @@ struct Metrics {
 /// most jobs, and one of the others together.
 WYE_API std::string prometheus_text(const Metrics& metrics);
 
+/// Returns a sentence for each of these that holds, with its figures and a remedy; empty if all is well:
+///   - more than half of the time of 16 jobs or more of a type, on a backend, is transfers;
+///   - three kernels or more were built again after they had been evicted;
+///   - builds at first use are more than a tenth of the time of jobs, and 50 ms;
+///   - jobs wait while less than half of the slots are in use;
+///   - a hundredth of the jobs or more have returned to their queues for want of memory;
+///   - the only GPU is a driver that runs on the CPU.
+WYE_API std::vector<std::string> advise(const Metrics& metrics);
+
 /// Owns a ContextPool, a ShaderCache and a Scheduler. Copies share one runtime; a process may open
 /// several. The runtime closes with its last copy: queued jobs complete as `closed`, and the
 /// destructor waits for running jobs.
