@@ -131,6 +131,7 @@ Result<Runtime> Runtime::open(RuntimeOptions options, Headers headers) {
             (void)last->close(Deadline(*last->options.close_timeout).at(Clock::steady())).has_value();
           else
             last->close();
+          last->log.finish();
           delete last;  // in a child of fork, destroys handles and none of the objects behind them
         });
     return Runtime(std::move(state));
