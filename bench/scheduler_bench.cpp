@@ -243,6 +243,19 @@ BENCHMARK_CAPTURE(run_null, none, kernel, 0)
     ->Name("job_run_null_keeping_decisions/none_kept")
     ->MeasureProcessCPUTime();
 
+/// The same with a listener that does nothing.
+void run_null_listened(benchmark::State& state) {
+  wye::Runtime runtime = open("null");
+  const auto heard = runtime.listen([](const wye::Event& event) { benchmark::DoNotOptimize(event.number); });
+  auto x = values(64);
+  for (auto _ : state)
+    if (!runtime.run(kernel()(x, 1.5f))) state.SkipWithError("failed");
+}
+BENCHMARK(run_null_listened)->Name("job_run_null_listened/wye")->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(run_null, heard, kernel, kept)
+    ->Name("job_run_null_listened/without_a_listener")
+    ->MeasureProcessCPUTime();
+
 void submit_and_wait_cpu(benchmark::State& state) {
   wye::Runtime runtime = open("cpu");
   auto x = values(64);
