@@ -9,7 +9,7 @@
 
 namespace wye::inline v0::base {
 
-/// The events of one thread.
+/// The events of one thread. Memory is used for as many of them as have waited at a time.
 ///
 /// A slot holds an event, by its index, and its place in the order of all events of the ring. The
 /// thread that emits exchanges its spare event for that of the slot. If it gets a full one, that is
@@ -27,7 +27,7 @@ class alignas(64) Journal::Ring {
         slots_(std::make_unique<std::atomic<std::uint64_t>[]>(capacity)),
         spare_(capacity),
         delivered_(capacity + 1) {
-    for (std::size_t i = 0; i < capacity; ++i) slots_[i].store(i, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < capacity; ++i) slots_[i].store(none, std::memory_order_relaxed);
     std::construct_at(&events_[spare_]);
     std::construct_at(&events_[delivered_]);
   }
@@ -71,8 +71,7 @@ class alignas(64) Journal::Ring {
     // Sequentially consistent, as the check of `is_asleep_` that follows: see `Journal::sleep`.
     const std::uint64_t before = slot.exchange(written_ << index_bits | spare_);
     spare_ = before & index_mask;
-    // The slots hold events that were never used in their order.
-    if (spare_ == made_ && made_ <= mask_) std::construct_at(&events_[made_++]);
+    if (spare_ == none) spare_ = find_spare();
     if (before >> index_bits != 0)
       dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -113,15 +112,31 @@ class alignas(64) Journal::Ring {
   };
   static constexpr unsigned index_bits = 16;
   static constexpr std::uint64_t index_mask = (std::uint64_t{1} << index_bits) - 1;
+  static constexpr std::uint64_t none = index_mask;  ///< the slot has no event
+
+  /// Returns the index of an event that was delivered, or of a new one. The thread that emits calls it:
+  /// no other one changes a slot without an event to deliver.
+  std::uint64_t find_spare() noexcept {
+    for (const std::uint64_t read = read_.load(std::memory_order_acquire); reclaimed_ < read;) {
+      std::atomic<std::uint64_t>& slot = slots_[reclaimed_++ & mask_];
+      const std::uint64_t found = slot.load(std::memory_order_acquire);
+      if (found >> index_bits != 0 || found == none) continue;  // of a later round
+      slot.store(none, std::memory_order_relaxed);
+      return found;
+    }
+    std::construct_at(&events_[made_]);
+    return made_++;
+  }
 
   std::atomic<std::uint64_t> user_;  ///< twice the number of its thread; plus 1 during an emission
   const std::uint64_t mask_;
   const std::unique_ptr<Event[], Deallocate> events_;  ///< the first `made_` and the last two are constructed
   /// The place in the order, from 1, and the index of an event; the place is 0 if it is empty.
   const std::unique_ptr<std::atomic<std::uint64_t>[]> slots_;
-  std::uint64_t written_ = 0;  ///< events so far
-  std::uint64_t spare_;        ///< the index of the event to emit next
-  std::size_t made_ = 0;
+  std::uint64_t written_ = 0;    ///< events so far
+  std::uint64_t spare_;          ///< the index of the event to emit next
+  std::uint64_t reclaimed_ = 0;  ///< places whose slots were searched for delivered events
+  std::size_t made_ = 0;         ///< at most the capacity: then each slot has an event
   std::atomic<Instant> last_{Instant::min()};
   std::atomic<std::uint64_t> dropped_{0};
 

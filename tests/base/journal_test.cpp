@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/gate.hpp"
+#include "base/host_info.hpp"
 #include "base/worker.hpp"
 #include "support/await.hpp"
 #include "support/catch.hpp"
@@ -94,6 +96,52 @@ TEST_CASE("the oldest events are dropped while a listener blocks", "[base][journ
   CHECK(journal->flush());
   CHECK(heard == std::vector<std::uint64_t>{1, 13, 14, 15, 16, 17, 18, 19, 20});
   CHECK(journal->dropped() == 11);
+}
+
+TEST_CASE("bursts of any length are kept up to the limit, in order", "[base][journal]") {
+  const auto journal = Journal::make(64);
+  std::mt19937_64 random(5);
+  test::StopPoint* blocks = nullptr;
+  std::vector<std::uint64_t> heard;
+  auto subscription = journal->listen<JobEnded>([&](const JobEnded& event) {
+    if (blocks) std::exchange(blocks, nullptr)->pass();
+    heard.push_back(event.number);
+  });
+  REQUIRE(subscription);
+  std::uint64_t number = 0;
+  for (int round = 0; round < 300; ++round) {
+    test::StopPoint point;
+    REQUIRE(journal->flush());
+    heard.clear();
+    blocks = &point;
+    journal->emit(job(1, ++number));
+    point.await();
+    const std::uint64_t burst = random() % 100, kept = std::min<std::uint64_t>(burst, 64);
+    for (std::uint64_t i = 0; i < burst; ++i) journal->emit(job(1, ++number));
+    point.open();
+    REQUIRE(journal->flush());
+    REQUIRE(heard.size() == 1 + kept);
+    for (std::uint64_t i = 0; i < kept; ++i) REQUIRE(heard[1 + i] == number - kept + 1 + i);
+  }
+}
+
+TEST_CASE("the events of a thread need memory for those that wait", "[base][journal][no_sanitizer]") {
+  const auto journal = Journal::make(32'768);  // 8 MiB
+  std::uint64_t heard = 0;
+  auto subscription = journal->listen<JobEnded>([&](const JobEnded& event) { heard = event.number; });
+  REQUIRE(subscription);
+  const auto emit = [&](std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t i = first; i <= last; ++i) {
+      journal->emit(job(1, i));
+      if (i % 50 == 0) REQUIRE(journal->flush());
+    }
+  };
+  emit(1, 100);
+  const Bytes before = base::process_use().resident;
+  emit(101, 100'000);  // three rounds
+  REQUIRE(journal->flush());
+  CHECK(heard == 100'000);
+  CHECK(base::process_use().resident.count < before.count + (3 << 20));
 }
 
 TEST_CASE("an event is delivered after the event of another thread that caused it", "[base][journal]") {
