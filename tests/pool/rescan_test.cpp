@@ -50,8 +50,7 @@ TEST_CASE("a device that appears later is found, leased and listed", "[pool][res
   base::Journal& journal = base::state_of(pool)->journal();
   std::vector<std::string> opened;
   auto events = journal.listen<base::DeviceChanged>([&](const base::DeviceChanged& event) {
-    CHECK(event.change == base::DeviceChanged::Change::opened);
-    opened.emplace_back(event.device);
+    if (event.change == base::DeviceChanged::Change::opened) opened.emplace_back(event.device);
   });
   const auto found = pool.rescan();
   CHECK(journal.flush());

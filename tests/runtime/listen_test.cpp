@@ -161,14 +161,15 @@ TEST_CASE("a listener receives each job of a runtime, with the numbers of its ou
   std::vector<std::pair<std::uint64_t, std::string>> jobs;
   std::vector<EventKind> kinds;
   std::optional<Duration> run_time;
+  int wrong = 0;
   auto heard = runtime.listen([&](const Event& event) {
     kinds.push_back(event.kind);
     if (event.kind != EventKind::job_completed) return;
     jobs.emplace_back(event.number, event.error ? event.error->sentence() : std::string(event.device));
     if (event.number == 1) run_time = event.times.run;
-    CHECK((event.id && event.type == workload_types::custom.name && event.attempts == 1));
-    CHECK(event.context == "cpu:0#0");
-    CHECK(event.time - std::chrono::system_clock::now() < 60s);
+    const bool is_right = event.id && event.type == workload_types::custom.name && event.attempts == 1 &&
+                          event.context == "cpu:0#0" && event.time - CalendarTime::clock::now() < 60s;
+    if (!is_right) ++wrong;
   });
   REQUIRE(heard);
   CHECK(base::Worker::alive() > threads);
@@ -179,6 +180,7 @@ TEST_CASE("a listener receives each job of a runtime, with the numbers of its ou
       test::on_host("failing", [](Range, std::span<float>) { throw std::runtime_error("no"); });
   const auto failed = runtime.run(failing(x));
   heard->finish();
+  CHECK(wrong == 0);
   REQUIRE(jobs.size() == 2);
   CHECK((jobs[0].first == 1 && jobs[0].second == "cpu:0"));
   CHECK((jobs[1].first == 2 && jobs[1].second == failed.error().sentence()));
@@ -212,12 +214,12 @@ TEST_CASE("listeners come and go while jobs are submitted", "[events]") {
   {
     Runtime runtime = Runtime::open({.pool = {.backends = {"cpu"}}}).value();
     std::atomic<bool> is_ended{false};
-    std::atomic<int> received{0};
+    std::atomic<int> received{0}, failed{0};
     std::vector<std::thread> submitters;
     for (int t = 0; t < 8; ++t)
       submitters.emplace_back([&] {
         std::vector<float> x(10, 1.0f);
-        while (!is_ended) CHECK(runtime.run(test::host_scale()(x, 1.0f)));
+        while (!is_ended) failed += runtime.run(test::host_scale()(x, 1.0f)) ? 0 : 1;
       });
     for (int listener = 0; listener < 50; ++listener) {
       auto heard = runtime.listen([&](const Event& event) {
@@ -230,6 +232,7 @@ TEST_CASE("listeners come and go while jobs are submitted", "[events]") {
     }
     is_ended = true;
     for (std::thread& submitter : submitters) submitter.join();
+    CHECK(failed == 0);
   }
   test::await([&] { return base::Worker::alive() <= threads; });
 }
@@ -241,11 +244,13 @@ TEST_CASE("a wait for a slot is an event, and in the histogram of waits", "[even
     if (event.kind == EventKind::slot_waited) waits.push_back(event.text());
   });
   std::optional<Lease> first = runtime.pool().lease().value();
-  std::thread other([&] { CHECK(runtime.pool().lease()); });
+  bool is_leased = false;
+  std::thread other([&] { is_leased = runtime.pool().lease().has_value(); });
   test::await([&] { return runtime.pool().silicon()[0].waiting == 1; });
   first.reset();
   other.join();
   heard->finish();
+  CHECK(is_leased);
   REQUIRE(waits.size() == 1);
   CHECK(waits[0].starts_with("context cpu:0#"));
   CHECK(runtime.metrics().pool.lease_wait.count() == 1);
