@@ -27,7 +27,7 @@ vcpkg_copy_pdbs()
 vcpkg_cmake_config_fixup(PACKAGE_NAME wye CONFIG_PATH lib/cmake/wye)
 vcpkg_fixup_pkgconfig()
 if("tools" IN_LIST FEATURES)
-  vcpkg_copy_tools(TOOL_NAMES wyec AUTO_CLEAN)
+  vcpkg_copy_tools(TOOL_NAMES wye wyec AUTO_CLEAN)
 endif()
 
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
