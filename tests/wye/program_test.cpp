@@ -69,6 +69,24 @@ TEST_CASE("wye doctor ends with 0 without a finding, and with 1 and the remedy o
   CHECK(here.status == (nlohmann::json::parse(here_as_json.out)["findings"].empty() ? 0 : 1));
 }
 
+TEST_CASE("wye run has the devices, their times and the choice, as text and as JSON", "[wye]") {
+  const Ran text = run("run matmul --size 33 --repeat 2"),
+            object = run("run matmul --size 33 --repeat 2 --json");
+  CHECK((text.status == 0 && text.err.empty() && object.status == 0));
+  CHECK(text.out.starts_with("matmul, 33 rows and columns\n  "));
+  CHECK(text.out.find("\nchosen: ") != std::string::npos);
+  const auto json = nlohmann::json::parse(object.out);
+  CHECK((json["workload"] == "matmul" && json["size"] == 33 && json["chosen"].contains("reason")));
+  for (const auto& device : json["devices"]) CHECK((device["right"] == true && device["last"]["run_ms"] > 0));
+  const Ran one = run("run dot --device cpu:0 --json");
+  CHECK(nlohmann::json::parse(one.out)["devices"].size() == 1);
+  for (const char* arguments :
+       {"run paint", "run dot --size 0", "run dot --device x", "run dot --size many"}) {
+    const Ran wrong = run(arguments);
+    CHECK((wrong.status == 2 && !wrong.err.empty()));
+  }
+}
+
 TEST_CASE("wye refuses wrong arguments with 2, and has help and a version", "[wye]") {
   for (const char* arguments : {"", "paint", "info --loud"}) {
     const Ran ran = run(arguments);
