@@ -141,7 +141,7 @@ RecordFunction loads() {
           }};
 }
 
-/// On Vulkan: runs a kernel for each record, and one that takes hours for a record that hangs.
+/// On Vulkan: runs a kernel for each record. For a record that hangs, the kernel takes hours.
 RecordFunction runs_kernels() {
   return {"kernel", [](RecordWorker& worker) { return worker.runtime(); },
           [](Runtime& runtime, std::span<const ActRecord> in, std::span<std::uint64_t> out) -> Result<void> {

@@ -199,7 +199,7 @@ void examine_reports(const Machine& machine, Findings& findings) {
   }
 }
 
-/// Examines a folder that wye writes to. One that is not there is created when it is needed.
+/// Examines a folder that wye writes to. A missing folder is created when it is needed.
 void examine_folder(const char* check, const std::string& purpose, const char* variable,
                     const std::string& path, Findings& findings) {
   constexpr std::uint64_t least_free = 64ull << 20;

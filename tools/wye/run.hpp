@@ -53,7 +53,7 @@ struct RunReport {
 struct RunOptions {
   std::string workload;
   std::optional<std::uint64_t> size = std::nullopt;
-  std::string device = {};  ///< empty: each device, then the one that wye chooses
+  std::string device = {};  ///< empty: each device, then the choice of wye
   std::uint32_t repeat = 3;
 };
 
