@@ -25,8 +25,7 @@ void advise_on_transfers(const SchedulerMetrics& jobs, Sentences& sentences) {
       if (times.run.count() < least_jobs || moved <= whole / 2) continue;
       sentences.push_back(
           text("{:.0f} % of the time of {} '{}' jobs on {} are transfers ({:.3g} s of {:.3g} s). Keep their "
-               "data in "
-               "an Array, which stays on the device between jobs.",
+               "data in an Array, which stays on the device between jobs.",
                percent(moved, whole), times.run.count(), type, backend, moved, whole));
     }
 }
@@ -52,10 +51,8 @@ void advise_on_builds(const Metrics& metrics, Sentences& sentences) {
   if (metrics.cache.misses_first == 0 || built < least_seconds || built <= whole / 10) return;
   sentences.push_back(
       text("{:.0f} % of the time of jobs are builds ({:.3g} s of {:.3g} s), and {} kernels were built at "
-           "their first "
-           "use. Record a Manifest and prewarm its kernels (ShaderCache::prewarm), or set "
-           "CacheOptions::directory, "
-           "which keeps them for later processes.",
+           "their first use. Record a Manifest and prewarm its kernels (ShaderCache::prewarm), or set "
+           "CacheOptions::directory, which keeps them for later processes.",
            percent(built, whole), built, whole, metrics.cache.misses_first));
 }
 
@@ -69,8 +66,7 @@ void advise_on_idle_slots(const Metrics& metrics, Sentences& sentences) {
   if (metrics.jobs.queued == 0 || slots == 0 || 2 * used >= slots) return;
   sentences.push_back(
       text("{} jobs wait while {} of {} slots are in use. Raise PoolOptions::lanes_per_device for jobs on "
-           "GPUs, or "
-           "SchedulerOptions::concurrent_jobs for those on the CPU.",
+           "GPUs, or SchedulerOptions::concurrent_jobs for those on the CPU.",
            metrics.jobs.queued, used, slots));
 }
 

@@ -74,13 +74,7 @@ void add(const TypeMetrics& from, TypeMetrics& to) {
   to.failed += from.failed;
   to.timed_out += from.timed_out;
   to.cancelled += from.cancelled;
-  for (const auto& [backend, times] : from.by_backend) {
-    JobHistograms& all = to.by_backend[backend];
-    all.queue.add(times.queue);
-    all.build.add(times.build);
-    all.transfer.add(times.transfer);
-    all.run.add(times.run);
-  }
+  for (const auto& [backend, times] : from.by_backend) to.by_backend[backend].add(times);
 }
 
 /// Returns the types with the most jobs by their labels, and all others together.

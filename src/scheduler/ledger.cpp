@@ -4,18 +4,6 @@
 #include <string>
 
 namespace wye::inline v0::scheduler {
-namespace {
-
-/// Adds histograms to those of `to`.
-template <class Histograms>
-void add(const JobHistograms& times, Histograms& to) noexcept {
-  to.queue.add(times.queue);
-  to.build.add(times.build);
-  to.transfer.add(times.transfer);
-  to.run.add(times.run);
-}
-
-}  // namespace
 
 double Rate::per_second(Instant now) const noexcept {
   constexpr std::int64_t last = 5;
@@ -89,8 +77,8 @@ SchedulerMetrics Ledger::metrics(const pool::Fleet& devices, Instant now) const 
     for (std::size_t device = 0; device < row.on.size(); ++device) {
       if (!row.on[device]) continue;
       const JobHistograms& times = *row.on[device];
-      add(times, type.by_backend[devices.info(device).backend]);
-      add(times, type);
+      type.by_backend[devices.info(device).backend].add(times);
+      type.add(times);
     }
   }
   return metrics;

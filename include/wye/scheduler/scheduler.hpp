@@ -160,10 +160,18 @@ struct JobHistograms {
   Histogram build;
   Histogram transfer;
   Histogram run;
+
+  /// Adds the times of other jobs.
+  void add(const JobHistograms& other) noexcept {
+    queue.add(other.queue);
+    build.add(other.build);
+    transfer.add(other.transfer);
+    run.add(other.run);
+  }
 };
 
-/// Counts of the jobs of one workload type.
-struct TypeMetrics {
+/// Counts of the jobs of one workload type, and the times of those that have completed.
+struct TypeMetrics : JobHistograms {
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;     ///< neither timed out nor cancelled
   std::uint64_t cancelled = 0;  ///< by their callers
@@ -171,11 +179,7 @@ struct TypeMetrics {
   std::uint64_t timed_out = 0;  ///< not started by `start_by`, or not completed within their time limit
   Duration build_time{};        ///< sum of `Outcome::build_time`
   double per_second = 0;        ///< completed jobs, over the last five whole seconds of the scheduler's clock
-  Histogram queue;              ///< these four are of the completed jobs, as those of `Outcome`
-  Histogram build;
-  Histogram transfer;
-  Histogram run;
-  std::map<std::string, JobHistograms, std::less<>> by_backend;  ///< the same for each backend
+  std::map<std::string, JobHistograms, std::less<>> by_backend;  ///< the times on each backend
 };
 
 /// Counts since the scheduler was opened, all read at one moment.
